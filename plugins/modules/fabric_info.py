@@ -163,7 +163,7 @@ topology:
         error: null
     forwarding:
       description:
-        - The forwarding table of each switch. C(ports) has one byte for each LID from 0, in base64. The byte is the number of the port, or 255 if it is unknown.
+        - The forwarding table of each switch. C(ports) has one byte for each LID from 0, in base64. It is the number of the port, or 255 if that is unknown.
         - C(unread) lists the blocks of 64 LIDs that the switch did not give.
       returned: success
       type: dict

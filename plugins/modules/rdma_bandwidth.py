@@ -17,6 +17,8 @@ description:
   - First, C(rping) verifies the RDMA connection of a pair. Then C(ib_write_bw) measures the pair. Pairs without a common node are measured in parallel,
     in rounds.
   - Measures TCP with C(iperf3) if a network has no RDMA by intent and its pods have no RDMA device.
+  - With more than 16 nodes on InfiniBand, or with C(rounds) V(auto) in O(fabrics), measures the rounds that use each link of the fabric in both directions, and
+    then the suspected links alone. This needs the facts of stage fabric in O(facts_dir).
   - If the pairs of an HCA fail, measures it again with partners that passed, until it is clear which end is at fault.
   - Uses one connection to each pod for all commands in the pod, to limit the load on the API server.
   - The exit code of a command decides whether it failed, whatever its output. A result of zero, inf or nan is not a measurement.
@@ -110,7 +112,9 @@ bandwidth:
       type: list
       elements: str
     plans:
-      description: For each fabric, the number of planned rounds, the number of possible rounds, and their typical and maximum duration in seconds.
+      description:
+        - For each fabric, the number of planned rounds, the number of possible rounds, and their typical and maximum duration in seconds.
+        - C(cover) says how many directions of links rounds of V(auto) use. C(why) says why they are rounds of pairs instead.
       type: list
       elements: dict
 counts:
@@ -162,7 +166,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     plan = Plan(intent.fabrics, intent.cluster, nodes_of(module), rails_of(module, intent), options["parallel"], options["pod_seconds"])
     if module.check_mode:
-        return answer(BandwidthFacts(unstarted(plan, NOT_CHECKED), (), plans=plans_of(plan)))
+        return answer(BandwidthFacts(unstarted(plan, NOT_CHECKED), (), plans=plans_of(plan, _seen(module))))
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

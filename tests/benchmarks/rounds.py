@@ -30,7 +30,7 @@ from kubernetes.client import ApiClient, Configuration, CoreV1Api
 from kubernetes.dynamic import DynamicClient
 from kubernetes.stream import stream
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult, RdmaPod, RoundPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -174,10 +174,10 @@ class Timed(Bench):
 
     seconds = processor = 0.0
 
-    def _measure(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod]) -> typing.List[PairResult]:
+    def _measure(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod], planned: RoundPlan) -> typing.List[PairResult]:
         start, processor = time.monotonic(), time.process_time()
         try:
-            return super()._measure(pool, fabric, pods)
+            return super()._measure(pool, fabric, pods, planned)
         finally:
             self.seconds, self.processor = time.monotonic() - start, time.process_time() - processor
 

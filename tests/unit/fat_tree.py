@@ -19,7 +19,15 @@ def lid(leaf: int, host: int, hosts: int) -> int:
     return 1 + leaf * hosts + host
 
 
+Parts = typing.Tuple[Topology, typing.List[ForwardingTable], typing.List[End]]
+
+
 def fat_tree(leaves: int, spines: int, hosts: int, spread: str = "", lost: typing.Optional[typing.Tuple[int, int]] = None) -> Ways:
+    """The ways in such a tree."""
+    return Ways(*parts(leaves, spines, hosts, lost), spread)
+
+
+def parts(leaves: int, spines: int, hosts: int, lost: typing.Optional[typing.Tuple[int, int]] = None) -> Parts:
     """Two levels: each leaf has a link to each spine. Leaves send up by the LID of the target, as min hop spreads them.
 
     :param lost: leaf and LID of which its table says nothing
@@ -45,4 +53,4 @@ def fat_tree(leaves: int, spines: int, hosts: int, spread: str = "", lost: typin
         tables.append(ForwardingTable(guid(1, leaf), bytes(ports)))
     down = bytes([UNTOLD, *(1 + (target - 1) // hosts for target in range(1, most))])
     tables += [ForwardingTable(guid(2, spine), down) for spine in range(spines)]
-    return Ways(Topology(tuple(nodes), tuple(links)), tables, ends, spread)
+    return Topology(tuple(nodes), tuple(links)), tables, ends

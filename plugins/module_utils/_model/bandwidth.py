@@ -66,7 +66,7 @@ class PairResult:
     :ivar average_gbps: average column of ib_write_bw, or what the receiver of iperf3 got; None when there is no measurement
     :ivar failure: kind of the failure of ib_write_bw or iperf3; empty when it worked
     :ivar evidence: the line that showed the failure
-    :ivar again: measured after the rounds, because one of the two was a suspect
+    :ivar again: in which look after the rounds it was measured, because something on its way was a suspect; 0: in the rounds
     :ivar sweep: all message sizes, where the intent asks for them
     :ivar sweep_failure: why there is no sweep, where one was asked for
     :ivar transport: TCP where a pod has no RDMA device, which only networks without RDMA may have
@@ -88,7 +88,7 @@ class PairResult:
     seconds: float = 0.0
     commands: typing.Tuple[str, ...] = ()
     rail: int = 0
-    again: bool = False
+    again: int = 0
     sweep: typing.Tuple[SweepRow, ...] = ()
     sweep_failure: str = ""
     transport: typing.Literal["RDMA", "TCP"] = "RDMA"
@@ -101,6 +101,24 @@ class PairResult:
 
 
 @dataclasses.dataclass(frozen=True)
+class CoverPlan:
+    """What the first rounds use of a fabric's links.
+
+    :ivar tests: each in one direction
+    :ivar directions: of the links that these nodes can use, each link in both; where the ways between leaves are not known, of the nodes' cables alone
+    :ivar covered: how many of these a test uses
+    :ivar unused: further directions over which the forwarding tables send nothing from one of these nodes to another
+    :ivar spread: why the ways between leaves are not known; empty where they are
+    """
+
+    tests: int
+    directions: int
+    covered: int
+    unused: int = 0
+    spread: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class RoundPlan:
     """How long the measurements of a fabric take, as planned before its pods are started.
 
@@ -108,6 +126,8 @@ class RoundPlan:
     :ivar all_rounds: in which everybody would meet everybody
     :ivar seconds: that they take when all goes well
     :ivar most_seconds: that they take when each command runs into its limit: the pods live as long
+    :ivar cover: what rounds that shall use each link in both directions use; None where they are rounds of pairs
+    :ivar why: why they are rounds of pairs although each link was to be used; empty where that was not so
     """
 
     fabric: str
@@ -115,6 +135,8 @@ class RoundPlan:
     all_rounds: int
     seconds: float
     most_seconds: float
+    cover: typing.Optional[CoverPlan] = None
+    why: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,8 @@ import dataclasses
 import itertools
 import typing
 
-from .._check.bandwidth.check import NOTHING, Facts, verdicts
+from .._check.bandwidth.check import NOTHING, Facts, cover_text, figures_of, verdicts, ways_between
+from .._check.bandwidth.localised import readings
 from .._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, RoundPlan, SweepRow
 from .._model.intent import Fabric
 from .._model.kubernetes import CommandResult
@@ -21,9 +22,30 @@ from .._observe.kubernetes import ApiError, Clock, Cluster, Shell
 from .._parse.pods import iperf3, perftest, rping
 from .._parse.pods.failure import LOST, RETRIED, Failure, classify
 from .._render import commands
-from .._schedule.measurements import LOOKS, PING_LIMIT, SERVER_LIMIT, SLACK, Step, Task, again, orders, round_plan, steps
+from .._schedule.covering import Round, cover
+from .._schedule.evidence import weigh
+from .._schedule.measurements import (
+    LOOKS,
+    NARROWING,
+    PING_LIMIT,
+    SERVER_LIMIT,
+    SLACK,
+    Step,
+    Task,
+    again,
+    by_links,
+    cover_plan,
+    orders,
+    round_plan,
+    steps,
+    turn_steps,
+)
+from .._schedule.narrowing import Narrowing
+from .._schedule.ways import Ways
 from .pods import Plan, Pods, Say, failure_of, workers
 
+#: by rail and node
+Usable = typing.Mapping[typing.Tuple[int, str], RdmaPod]
 Judge = typing.Callable[[CommandResult], typing.Optional[Failure]]
 
 #: how often a client is tried while its server is not reached yet, and a pair whose measurement got lost on the way although its pods live
@@ -34,9 +56,21 @@ SETTLE, NEVER, KILLED = 2.0, "\0", (137, 143)
 FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
 
 
-def plans_of(plan: Plan) -> typing.Tuple[RoundPlan, ...]:
-    """How long the measurements of each fabric take."""
-    return tuple(round_plan(fabric, len(plan.nodes), plan.parallel) for fabric in plan.fabrics)
+def plans_of(plan: Plan, seen: Facts = NOTHING) -> typing.Tuple[RoundPlan, ...]:
+    """Which rounds are measured on each fabric, and how long they take.
+
+    :param seen: by which the ways between nodes are known
+    """
+    return tuple(_plan_of(plan, fabric, seen) for fabric in plan.fabrics)
+
+
+def _plan_of(plan: Plan, fabric: Fabric, seen: Facts) -> RoundPlan:
+    why = ""
+    if by_links(fabric, len(plan.nodes)):
+        ways, why = ways_between(fabric, seen)
+        if ways is not None:
+            return cover_plan(fabric, ways, cover(ways), plan.parallel)
+    return round_plan(fabric, len(plan.nodes), plan.parallel, why)
 
 
 class Bench:
@@ -61,17 +95,17 @@ class Bench:
             self._say(f"removed the pods of an interrupted earlier run: {', '.join(leftovers)}")
         pods: typing.List[RdmaPod] = []
         pairs: typing.List[PairResult] = []
-        plans = plans_of(self._plan)
+        plans = plans_of(self._plan, self._seen)
         for planned in plans:
             hours = f"about {planned.seconds / 60:.0f} min, {planned.most_seconds / 60:.0f} at most"
-            self._say(f"{planned.fabric}: {planned.rounds} of {planned.all_rounds} rounds of pairs, {hours}")
+            rounds = cover_text(planned) if planned.cover is not None else f"{planned.rounds} of {planned.all_rounds} rounds of pairs"
+            self._say(f"{planned.fabric}: {rounds}, {hours}")
         try:
             with workers(self._plan.parallel) as pool:
                 for fabric, planned in zip(self._plan.fabrics, plans):
-                    mine = self._pods.start(pool, fabric)
+                    mine = self._pods.start(pool, fabric, planned.most_seconds)
                     pods += mine
-                    chosen = dataclasses.replace(fabric, bandwidth=dataclasses.replace(fabric.bandwidth, rounds=planned.rounds))
-                    pairs += self._measure(pool, chosen, mine)
+                    pairs += self._measure(pool, fabric, mine, planned)
                     self._pods.discard(pool, mine)
         finally:
             # also when the run is interrupted: a pod that stays holds a virtual function
@@ -80,24 +114,61 @@ class Bench:
         # sorted is stable: the fabrics stay in their order
         return BandwidthFacts(tuple(sorted(pods, key=lambda item: (order[item.node], item.rail))), tuple(pairs), leftovers, remaining, plans)
 
-    def _measure(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod]) -> typing.List[PairResult]:
+    def _measure(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod], planned: RoundPlan) -> typing.List[PairResult]:
         usable = {(item.rail, item.node): item for item in pods if not item.error}
+        ways = ways_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
+        if ways is not None:
+            return self._by_links(pool, fabric, usable, ways)
         rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
         results: typing.List[PairResult] = []
-        for step in steps(rails, fabric.bandwidth):
+        for step in steps(rails, fabric.bandwidth, planned.rounds):
             results += self._step(pool, fabric, usable, step)
-        for _number in range(LOOKS):
-            looks = again(*verdicts(fabric, tuple(usable.values()), results, self._seen), fabric.bandwidth)
+        return results + self._looks(pool, fabric, usable, results, False)
+
+    def _by_links(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, ways: Ways) -> typing.List[PairResult]:
+        """Rounds that use each link in both directions; then what is slow, over ways that are otherwise good, as long as that tells more."""
+        one_way = dataclasses.replace(fabric, bandwidth=dataclasses.replace(fabric.bandwidth, directions="one"))
+        results: typing.List[PairResult] = []
+
+        def measure(item: Round, look: int) -> None:
+            self._say(f"{fabric.name}: {item.why}, {len(item.tests)} tests")
+            for turn in item.turns:
+                for step in turn_steps(ways, turn, fabric.bandwidth):
+                    results.extend(dataclasses.replace(result, again=look) for result in self._step(pool, one_way, usable, step))
+
+        for item in cover(ways).rounds:
+            measure(item, 0)
+        narrowing = Narrowing(ways)
+        for look in range(1, NARROWING + 1):
+            found = narrowing.next(weigh(ways, readings(ways, results, figures_of(fabric, tuple(usable.values()), results, self._seen))))
+            if found is None:
+                break
+            measure(found, look)
+        return results + self._looks(pool, one_way, usable, results, True)
+
+    def _looks(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, measured: typing.Sequence[PairResult], with_figure_passes: bool
+    ) -> typing.List[PairResult]:
+        """The ends that failed and never passed, with partners that passed.
+
+        :param with_figure_passes: a figure that is too low speaks against a link, which is told already, and not against an end
+        """
+        results = list(measured)
+        for look in range(1, LOOKS + 1):
+            passed, failed = verdicts(fabric, tuple(usable.values()), results, self._seen)
+            if with_figure_passes:
+                figures = figures_of(fabric, tuple(usable.values()), results, self._seen)
+                told = {Task(pair.rail, pair.client, pair.server).pair for pair, figure in zip(results, figures) if figure}
+                passed, failed = passed | told, failed - told
+            looks = again(passed, failed, fabric.bandwidth)
             if not looks:
                 break
             for step in looks:
                 self._say(f"{fabric.name}: {', '.join(f'{task.client} -> {task.server}' for task in step)} again, to tell the ends apart")
-                results += [dataclasses.replace(result, again=True) for result in self._step(pool, fabric, usable, step)]
-        return results
+                results += [dataclasses.replace(result, again=look) for result in self._step(pool, fabric, usable, step)]
+        return results[len(measured) :]
 
-    def _step(
-        self, pool: concurrent.futures.Executor, fabric: Fabric, usable: typing.Mapping[typing.Tuple[int, str], RdmaPod], step: Step
-    ) -> typing.List[PairResult]:
+    def _step(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, step: Step) -> typing.List[PairResult]:
         def both(task: Task) -> typing.List[PairResult]:
             its = orders(task, fabric.bandwidth)
             return [self._pair(fabric, one, usable[one.rail, one.client], usable[one.rail, one.server]) for one in its]

@@ -29,7 +29,6 @@ from .._plan.observed import Rails
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY
 from .._render.pods import CONTAINER, LIFETIME_SECONDS, pod, pod_name
-from .._schedule import measurements
 from .watch import WatchFeed
 
 Say = typing.Callable[[str], None]
@@ -120,8 +119,11 @@ class Pods:
         """The cluster's nodes by name, read once for all fabrics."""
         return {node.name: node for node in map(kubernetes.node, self._cluster.list("Node").items)}
 
-    def start(self, pool: concurrent.futures.Executor, fabric: Fabric) -> typing.Tuple[RdmaPod, ...]:
-        """One pod a node and rail of the fabric, or why there is none."""
+    def start(self, pool: concurrent.futures.Executor, fabric: Fabric, seconds: float = 0.0) -> typing.Tuple[RdmaPod, ...]:
+        """One pod a node and rail of the fabric, or why there is none.
+
+        :param seconds: that their work takes at most
+        """
         known = self._nodes
         pods: typing.List[RdmaPod] = []
         wanted = resource_of(fabric, self._plan.cluster)
@@ -132,13 +134,13 @@ class Pods:
             if offered[name] < 1:
                 error = lacking(wanted, name, known)
                 pods += [RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail) for rail in fabric_rails(fabric)]
-        return (*pods, *self._draw(pool, fabric, {name: number for name, number in offered.items() if number}))
+        return (*pods, *self._draw(pool, fabric, {name: number for name, number in offered.items() if number}, seconds))
 
     def discard(self, pool: concurrent.futures.Executor, pods: typing.Iterable[RdmaPod]) -> None:
         """Have pods go that are of no more use, and wait for none of them. What cannot be deleted now is deleted with the others at the end."""
         list(pool.map(self._discard, [item for item in pods if item.name]))
 
-    def _draw(self, pool: concurrent.futures.Executor, fabric: Fabric, offered: typing.Mapping[str, int]) -> typing.List[RdmaPod]:
+    def _draw(self, pool: concurrent.futures.Executor, fabric: Fabric, offered: typing.Mapping[str, int], seconds: float) -> typing.List[RdmaPod]:
         """A pod for each rail of each node.
 
         Whose virtual function a pod gets is the device plugin's choice. So as many pods are started as a node has HCAs, and again as many, until
@@ -157,7 +159,7 @@ class Pods:
             ]
             if not tasks:
                 break
-            made = list(pool.map(lambda task: self._create(fabric, *task), tasks))
+            made = list(pool.map(lambda task: self._create(fabric, task[0], task[1], seconds), tasks))
             ready = self._await_ready([item for item in made if not item.error])
             looked = dict(zip(ready, pool.map(lambda entry: self._look(fabric, *entry), ready.values())))
             for item in made:
@@ -180,11 +182,10 @@ class Pods:
         error = f"none of the {len(pods)} virtual functions that pods got there is of rail {rail}, HCA {of or 'not known'}"
         return RdmaPod(fabric.name, node, "", fabric.network.namespace, error=error, rail=rail, cause="rail")
 
-    def _create(self, fabric: Fabric, node: str, number: int) -> RdmaPod:
+    def _create(self, fabric: Fabric, node: str, number: int, seconds: float) -> RdmaPod:
         result = RdmaPod(fabric.name, node, pod_name(fabric.name, node, number), fabric.network.namespace)
         try:
-            planned = measurements.round_plan(fabric, len(self._plan.nodes), self._plan.parallel).most_seconds
-            lifetime = max(LIFETIME_SECONDS, int(planned + self._plan.pod_seconds))
+            lifetime = max(LIFETIME_SECONDS, int(seconds + self._plan.pod_seconds))
             made = self._cluster.create(pod(fabric, self._plan.cluster, node, number, self._plan.run, lifetime))
             self._uids[result.name] = made["metadata"]["uid"]
         except ApiError as error:

@@ -8,10 +8,13 @@ import dataclasses
 import itertools
 import typing
 
-from .._model.bandwidth import RoundPlan
+from .._model.bandwidth import CoverPlan, RoundPlan
 from .._model.intent import Bandwidth, Fabric
 from .._model.profiles import rails as rails_of
+from .coverage import coverage
+from .covering import Cover, Turn
 from .rounds import rounds
+from .ways import Ways
 
 #: of a node: its rail and its name
 End = typing.Tuple[int, str]
@@ -20,6 +23,10 @@ Pair = typing.FrozenSet[End]
 ENOUGH = 2
 #: looks at the suspects after the rounds, at most
 LOOKS = 3
+#: nodes of which everybody meets everybody, unless the intent says otherwise
+FEW_NODES = 16
+#: rounds for suspects alone, after those that use each link, at most
+NARROWING = 8
 #: of a pair beside its measurement: rping, connecting, warming up
 _BESIDE_SECONDS = 5
 #: of a ping, of a server's start, and by how much the limit outside a pod is longer than the one inside
@@ -44,12 +51,33 @@ class Task:
 Step = typing.Tuple[Task, ...]
 
 
-def steps(rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth) -> typing.Iterator[Step]:
+def by_links(fabric: Fabric, nodes: int) -> bool:
+    """Whether rounds shall use each link in both directions, instead of bringing everybody together.
+
+    :param nodes: that take part
+    """
+    wanted = fabric.bandwidth
+    # both directions at once tell nothing of one of them
+    return wanted.rounds == "auto" or (wanted.rounds is None and nodes > FEW_NODES and wanted.directions != "at_once")
+
+
+def turn_steps(ways: Ways, turn: Turn, wanted: Bandwidth) -> typing.Iterator[Step]:
+    """A turn of tests, each in one direction, as steps of what is measured at the same time."""
+    tasks = [Task(ways.ends[source].rail, ways.ends[source].node, ways.ends[target].node) for source, target in turn]
+    if wanted.rails == "parallel":
+        yield tuple(tasks)
+        return
+    for rail in sorted({task.rail for task in tasks}):
+        yield tuple(task for task in tasks if task.rail == rail)
+
+
+def steps(rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth, most_rounds: typing.Optional[int] = None) -> typing.Iterator[Step]:
     """All pairs, in steps of those that are measured at the same time.
 
     :param rails: names of the nodes that have a pod on each rail
+    :param most_rounds: so many rounds at most; None means all
     """
-    each = [rounds(sorted(rails[rail]), wanted.rounds) for rail in sorted(rails)]
+    each = [rounds(sorted(rails[rail]), most_rounds) for rail in sorted(rails)]
     numbers = sorted(rails)
     if wanted.rails == "serial":
         for rail, its in zip(numbers, each):
@@ -60,22 +88,57 @@ def steps(rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth) -
             yield tuple(Task(rail, *pair) for rail, pairs in zip(numbers, together) for pair in pairs)
 
 
-def round_plan(fabric: Fabric, nodes: int, parallel: int) -> RoundPlan:
-    """How many rounds are measured on a fabric, and how long that takes; without a number in the intent as many as fit STAGE_SECONDS, one at least.
+def cover_plan(fabric: Fabric, ways: Ways, first: Cover, parallel: int) -> RoundPlan:
+    """How long the rounds take that use each link, and what they use.
+
+    :param first: these rounds
+    :param parallel: tests that run at once, at most
+    """
+    turns = [step for item in first.rounds for turn in item.turns for step in turn_steps(ways, turn, fabric.bandwidth)]
+    waves = sum(-(-len(step) // parallel) for step in turns)
+    # of suspects there are no more than of ends, in two turns a round
+    after_each_other = 1 if fabric.bandwidth.rails == "parallel" else len(rails_of(fabric))
+    later = 2 * NARROWING * after_each_other * max((-(-len(step) // parallel) for step in turns), default=1)
+    usual, most = _seconds(fabric)
+    used = coverage(ways, (test for item in first.rounds for test in item.tests))
+    plan = CoverPlan(first.tests, used.usable, len(used.covered), len(used.unused), ways.spread)
+    nodes = len({end.node for end in ways.ends})
+    return RoundPlan(fabric.name, len(first.rounds), _everybody(nodes), float(waves * usual), float((waves + later) * most), plan)
+
+
+def _seconds(fabric: Fabric) -> typing.Tuple[int, int]:
+    """Of one measurement in one direction: when all goes well, and when each command runs into its limit."""
+    pods, measurements = fabric.pods, 2 if fabric.bandwidth.sweep else 1
+    usual = _BESIDE_SECONDS + measurements * pods.seconds
+    return usual, min(PING_LIMIT, pods.limit_seconds) + measurements * pods.limit_seconds + (1 + measurements) * (SERVER_LIMIT + SLACK)
+
+
+def _everybody(nodes: int) -> int:
+    """Rounds of pairs in which everybody meets everybody."""
+    return max(0, nodes - 1 + nodes % 2) if nodes > 1 else 0
+
+
+def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> RoundPlan:
+    """How many rounds of pairs are measured on a fabric, and how long that takes; all where the intent asks for them, as many as fit STAGE_SECONDS where it
+    has no number, one at least.
 
     :param nodes: that take part
     :param parallel: pairs that are measured at once, at most
+    :param why: why each link can't be used on purpose, where that was wanted
     """
-    wanted, pods, rails = fabric.bandwidth, fabric.pods, len(rails_of(fabric))
+    wanted, rails = fabric.bandwidth, len(rails_of(fabric))
     together, after_each_other = (rails, 1) if wanted.rails == "parallel" else (1, rails)
     turns = after_each_other * -(-together * (nodes // 2) // parallel) * (2 if wanted.directions == "both" else 1)
-    measurements = 2 if wanted.sweep else 1
-    usual = turns * (_BESIDE_SECONDS + measurements * pods.seconds)
-    most = turns * (min(PING_LIMIT, pods.limit_seconds) + measurements * pods.limit_seconds + (1 + measurements) * (SERVER_LIMIT + SLACK))
-    everybody = max(0, nodes - 1 + nodes % 2) if nodes > 1 else 0
-    chosen = wanted.rounds if wanted.rounds is not None else max(1, STAGE_SECONDS // usual) if usual else 0
+    usual, most = (turns * seconds for seconds in _seconds(fabric))
+    everybody = _everybody(nodes)
+    if wanted.rounds == "all":
+        chosen = everybody
+    elif isinstance(wanted.rounds, int):
+        chosen = wanted.rounds
+    else:
+        chosen = max(1, STAGE_SECONDS // usual) if usual else 0
     number = min(everybody, chosen)
-    return RoundPlan(fabric.name, number, everybody, float(number * usual), float((number + LOOKS) * most))
+    return RoundPlan(fabric.name, number, everybody, float(number * usual), float((number + LOOKS) * most), None, why)
 
 
 def orders(task: Task, wanted: Bandwidth) -> typing.Tuple[Task, ...]:

@@ -153,7 +153,7 @@ def test_valid_data_loads_alike(tree: Tree) -> None:
 @hypothesis.given(TREE)
 def test_tagged_values_become_plain(tree: Tree) -> None:
     # a value of a Literal, or of any type, stays what it was
-    bare = dataclasses.replace(tree, leaf=Leaf("x"), maybe=None, leaves=(), trees={}, anything=None)
+    bare = dataclasses.replace(tree, leaf=Leaf("x"), maybe=None, several=None, leaves=(), trees={}, anything=None)
     data = {key: value for key, value in to_data(bare).items() if key != "leaf"}
     leaf = {"name": TaggedText("x"), "count": TaggedInt(0), "share": TaggedFloat(0.5), "on": False}
     assert same(Tree, {**tagged(data), "leaf": leaf}) == ("loaded", typed(bare))
@@ -178,8 +178,10 @@ def test_damaged_data_is_refused_alike(tree: Tree, draw: some.DataObject) -> Non
     same(Tree, data)
 
 
-TYPES = (Tree, Leaf, Empty, Judged, str, int, float, bool, typing.Any, typing.Optional[int], typing.Tuple[float, ...], typing.Dict[str, Leaf], bytes)
-TYPES = (*TYPES, typing.Union[int, typing.Literal["all"]])
+TYPES: typing.Tuple[typing.Any, ...] = (
+    *(Tree, Leaf, Empty, Judged, str, int, float, bool, bytes, typing.Any),
+    *(typing.Optional[int], typing.Tuple[float, ...], typing.Dict[str, Leaf], typing.Union[int, typing.Literal["all"]]),
+)
 
 
 @hypothesis.given(some.sampled_from(TYPES), ANYTHING)

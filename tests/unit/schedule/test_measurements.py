@@ -35,7 +35,7 @@ def test_everybody_meets_everybody_of_its_rail_and_nobody_is_asked_twice_at_once
 
 
 def test_quick_is_so_many_rounds() -> None:
-    assert len(list(steps({0: ["a", "b", "c", "d"]}, Bandwidth(rounds=1, directions="one")))) == 1
+    assert len(list(steps({0: ["a", "b", "c", "d"]}, Bandwidth(directions="one"), 1))) == 1
 
 
 def pair(one: str, other: str, rail: int = 0) -> typing.FrozenSet[typing.Tuple[int, str]]:
@@ -76,7 +76,7 @@ def test_it_ends_with_each_broken_node_told_as_far_as_partners_go(broken: typing
         for task in tasks:
             (failed if {task.client, task.server} & broken else passed).add(task.pair)
 
-    for step in steps({0: list(nodes)}, Bandwidth(rounds=1, directions="one")):
+    for step in steps({0: list(nodes)}, Bandwidth(directions="one"), 1):
         measure(step)
     looks = 0
     while True:

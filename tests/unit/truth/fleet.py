@@ -710,7 +710,8 @@ class _Made:
         pairs = []
         for at in self._hcas(0):
             fabric = self.fabrics[at.fabric]
-            for turn in rounds(names, fabric.bandwidth.rounds):
+            wanted = fabric.bandwidth.rounds
+            for turn in rounds(names, wanted if isinstance(wanted, int) else None):
                 for one, other in turn:
                     both = ((one, other), (other, one)) if fabric.bandwidth.directions == "both" else ((one, other),)
                     pairs += [self._result(fabric, client, server, at.rail) for client, server in both]

@@ -262,6 +262,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("topologies",), ("node[].capabilities.slow",), "A fabric of older cables runs as it was bought.", warns=True),
     Row(("topologies",), ("node[].capabilities.links", "node[].errors.first.checked", "node[].errors.later.checked"), "All were looked at.", ("more",)),
     Row(("topologies",), ("node[].capabilities.unread",), "All ends of links were read, whatever that line was."),
+    Row(("topologies",), ("node[].forwarding",), "Rounds of pairs need no ways; where each link is used, tests/unit/run/test_pairs_by_links.py bends them."),
     Row(
         ("topologies",),
         ("node[].errors.first.ports", "node[].errors.first.ports[]", *_under("node[].errors.first.ports[].", "guid", "port", "counters*")),

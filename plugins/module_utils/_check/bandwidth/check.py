@@ -21,14 +21,17 @@ from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import carries_rdma, rails
+from ..._schedule.ways import Ways
 from ..controllers.image_pull import explain, of_pods
 from ..fleet.hcas_of_fabric import resolve
 from ..fleet.line_rates import LineRates, line_rates
 from ..fleet.places import by_leaf, places
+from ..fleet.routes import ways_of
 from .accused import check_suspects
 from .causes import CAUSES
 from .floors import TCP_FAIL, TCP_WARN, Best, End, Ground, gbps, in_pods, read
 from .links import check_links
+from .localised import check_links_used, check_slow_links, readings
 from .trend import check_trend, check_unread
 
 #: round trips that rping must count
@@ -79,7 +82,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             findings += _pair(ground, pair, best)
         sound_pairs = [(subject_of(fabric, pair), pair) for pair in pairs if pair.transport == "RDMA" and not pair.failure and not ground.doubt(pair)]
         findings += check_trend(fabric.name, sound_pairs, facts.earlier)
-        findings += check_suspects(fabric, pods, pairs, _passed(ground, pairs), _places(fabric, facts))
+        findings += _suspects(ground, pairs, plan, facts)
     findings += check_unread(facts.earlier)
     if facts.bandwidth is not None:
         findings.append(_cleanup(seen))
@@ -102,6 +105,49 @@ def verdicts(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Seque
             key = frozenset(((pair.rail, pair.client), (pair.rail, pair.server)))
             good[key] = passed and good.get(key, True)
     return {key for key, passed in good.items() if passed}, {key for key, passed in good.items() if not passed}
+
+
+def ways_between(fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Iterable[RdmaPod]] = None) -> typing.Tuple[typing.Optional[Ways], str]:
+    """The ways between the ports of a fabric, or None and why they are not known.
+
+    :param pods: only the ports of these, as far as they can be used; None: of all nodes
+    """
+    subnets = {name: observed.value for name, observed in seen.subnets.items() if observed.value is not None}
+    membership = by_leaf(resolve(fabric, read(seen.hcas), subnets), seen.topologies)
+    if not membership.resolved:
+        return None, membership.why
+    only = None if pods is None else {(pod.rail, pod.node) for pod in pods if pod.fabric == fabric.name and not pod.error}
+    return ways_of(fabric, membership, seen.topologies, only)
+
+
+def figures_of(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> typing.List[bool]:
+    """Whether each pair has a figure that is a measurement."""
+    ends = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
+    return _figures(Ground(fabric, ends, _rates(fabric, seen, pods)[0]), pairs)
+
+
+def _figures(ground: Ground, pairs: typing.Iterable[PairResult]) -> typing.List[bool]:
+    return [pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure and not ground.doubt(pair) for pair in pairs]
+
+
+def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.Optional[RoundPlan], facts: Facts) -> typing.List[Finding]:
+    """Who is at fault: by the ways of the tests where the rounds were made for that, else by what pairs share."""
+    fabric, where = ground.fabric, _places(ground.fabric, facts)
+    passed = _passed(ground, pairs)
+    if plan is None or plan.cover is None:
+        return check_suspects(fabric, ground.pods, pairs, passed, where)
+    # of all nodes: the cable of one without a pod is not known to be good
+    ways, why = ways_between(fabric, facts)
+    if ways is None:
+        remedy = "Run the stages discover, fabric and bandwidth again, in one run."
+        return [Finding("bandwidth.coverage", fabric.name, UNKNOWN, "not known", "each link that these nodes use is measured", f"{why}.", remedy)]
+    figures = _figures(ground, pairs)
+    measured = readings(ways, pairs, figures)
+    findings = [check_links_used(fabric, ways, measured), *check_slow_links(fabric, ways, measured, where, _rates(fabric, facts, ground.pods.values())[0])]
+    if any(verdict is False and not figure for verdict, figure in zip(passed, figures)):
+        # what gave no figure has another cause than a slow link, and is told from those that gave one
+        findings += check_suspects(fabric, ground.pods, pairs, [None if verdict is None else figure for verdict, figure in zip(passed, figures)], where)
+    return findings
 
 
 def sound(fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Facts = NOTHING) -> BandwidthFacts:
@@ -156,13 +202,29 @@ def _rounds(fabric: Fabric, plan: typing.Optional[RoundPlan]) -> typing.List[Fin
     """How many partners each node gets, as it was planned before the pods were started."""
     if plan is None:
         return []
-    measured = f"{plan.rounds} of {plan.all_rounds} rounds, about {_time(plan.seconds)}, {_time(plan.most_seconds)} at most"
-    expected = "the rounds that the intent asks for" if fabric.bandwidth.rounds is not None else "all rounds, so that everybody meets everybody"
-    if fabric.bandwidth.rounds is not None or plan.rounds >= plan.all_rounds:
+    took = f"about {_time(plan.seconds)}, {_time(plan.most_seconds)} at most"
+    if plan.cover is not None:
+        return [ok("bandwidth.rounds", fabric.name, f"{cover_text(plan)}, {took}", "rounds that use each link in both directions, and then suspects alone")]
+    measured = f"{plan.rounds} of {plan.all_rounds} rounds, {took}"
+    asked = isinstance(fabric.bandwidth.rounds, int)
+    expected = "the rounds that the intent asks for" if asked else "all rounds, so that everybody meets everybody"
+    if asked or plan.rounds >= plan.all_rounds:
         return [ok("bandwidth.rounds", fabric.name, measured, expected)]
     why = f"All of them would take longer than a stage should. Each node met {plan.rounds} others, who lie evenly among all, which tells a slow node as well."
+    if plan.why:
+        why += f" Rounds that use each link need its ways: {plan.why}."
     remedy = f"No action if that is enough. Otherwise set bandwidth.rounds of the fabric to {plan.all_rounds}: the pods then live as long as that takes."
     return [Finding("bandwidth.rounds", fabric.name, WARN, measured, expected, why, remedy)]
+
+
+def cover_text(plan: RoundPlan) -> str:
+    """What rounds that use each link use."""
+    cover = plan.cover
+    if cover is None or not cover.directions:
+        return f"{plan.rounds} rounds"
+    percent = 100.0 if cover.covered == cover.directions else min(99.9, 100 * cover.covered / cover.directions)
+    of = "the nodes' cables" if cover.spread else "links"
+    return f"{plan.rounds} rounds of {cover.tests} tests over {percent:.3g} % of {cover.directions / 2:g} {of} in both directions"
 
 
 def _time(seconds: float) -> str:
@@ -175,10 +237,15 @@ def _on(fabric: Fabric, rail: int) -> str:
     return f" rail {rail}" if fabric.select.hcas_per_node > 1 else ""
 
 
+def _again(pair: PairResult) -> str:
+    """In the subject, since a pair may be measured several times."""
+    return "" if not pair.again else " again" if pair.again == 1 else f" again, look {pair.again}"
+
+
 def subject_of(fabric: Fabric, pair: PairResult) -> str:
     """Of the findings on one measurement."""
     arrow = "<->" if fabric.bandwidth.directions == "at_once" else "->"
-    return f"{fabric.name} {pair.client} {arrow} {pair.server}{_on(fabric, pair.rail)}{' again' if pair.again else ''}"
+    return f"{fabric.name} {pair.client} {arrow} {pair.server}{_on(fabric, pair.rail)}{_again(pair)}"
 
 
 def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
@@ -238,7 +305,10 @@ def _coverage(
     # with a node that rests in each round, as an odd number has it, some partners are one less
     partners = len(usable) - 1
     rounds = plan.rounds if plan is not None else fabric.bandwidth.rounds
-    if rounds is not None:
+    if plan is not None and plan.cover is not None:
+        # which links they met each other over counts, and bandwidth.coverage says that
+        partners = min(partners, 1)
+    elif isinstance(rounds, int):
         partners = min(partners, max(1, rounds - len(usable) % 2))
     for name in nodes:
         subject = f"{fabric.name} {name}{_on(fabric, rail)}"

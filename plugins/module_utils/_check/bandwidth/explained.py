@@ -19,6 +19,16 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         look=("kubectl get pods -A -l app.kubernetes.io/managed-by=linerate.rdma",),
         remedy="Delete them by hand (`kubectl delete pod`); see their events if they stay in Terminating.",
     ),
+    "bandwidth.coverage": Explanation(
+        means="Which links the tests went over, where rounds are made to use each link. A link that no test went over is not known to be good.",
+        measured="The way of each test with a figure, by the forwarding tables, against all links that these nodes can use, each in both directions.",
+        causes=(
+            "A node has no pod, or its tests gave no figure: its cable stays open.",
+            "The forwarding table of a switch could not be read whole.",
+        ),
+        look=("ibqueryerrors", "iblinkinfo"),
+        remedy="See `bandwidth.measured` and `bandwidth.pod` for the nodes at these links, then run the stage again.",
+    ),
     "bandwidth.fleet": Explanation(
         means="A pair is slower than others of its rail whose links can do the same. One of its ends, or the way between them, is at fault.",
         measured="The average of the pair against `line_rate.fleet_fraction` of the best pair of the same rail and kind.",
@@ -132,11 +142,12 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Compare `ip addr` and `rdma link` in both pods. On InfiniBand set `network.link_state: enable`; on RoCE let UDP port 4791 through.",
     ),
     "bandwidth.suspect": Explanation(
-        means="What failing pairs have in common: the node, the HCA, the leaf or the way that explains them.",
-        measured="Which measurements passed and failed, and what each depends on.",
+        means="What failing pairs have in common: the node, the HCA, the leaf or the way that explains them; or the link that is slow.",
+        measured="Which measurements passed and failed, and what each depends on; where rounds use each link, the links on the way of each test.",
         causes=(
             "The end or the link that is named.",
             "Several that the pairs can't tell apart: with two nodes nobody can say which.",
+            "A link between two leaves, where switches may choose the way: the intent says `routing: static` where they don't.",
             "A cause that comes and goes: then nothing is common.",
         ),
         look=(

@@ -372,6 +372,7 @@ def _check_pods(fabric: Fabric, path: str) -> typing.List[Finding]:
     for what in ("pods.message_bytes", "pods.iterations", "pods.seconds", "bandwidth.rounds"):
         findings += told(_at_least_one, fabric, path, what)
     findings += told(_limit, fabric, path)
+    findings += told(_rounds, fabric, path)
     return findings or [
         ok("validate.pods", f"{path}.pods", f"{fabric.pods.seconds} s, at most {fabric.pods.limit_seconds} s", "a measurement that fits its limit")
     ]
@@ -379,7 +380,7 @@ def _check_pods(fabric: Fabric, path: str) -> typing.List[Finding]:
 
 def _at_least_one(fabric: Fabric, path: str, what: str) -> typing.Iterator[Finding]:
     value = operator.attrgetter(what)(fabric)
-    if value is not None and value < 1:
+    if isinstance(value, int) and value < 1:
         yield _bad("pods", f"{path}.{what}", str(value), "1 at least", "ib_write_bw would refuse it or measure nothing.", "Correct the number.")
 
 
@@ -389,6 +390,13 @@ def _limit(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
         why = "Each command would be stopped before its measurement ends."
         remedy = "Leave room for connecting: limit_seconds should be twice seconds at least."
         yield _bad("pods", f"{path}.pods.limit_seconds", f"{pods.limit_seconds} s", f"more than {pods.seconds} s (seconds)", why, remedy)
+
+
+def _rounds(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    if fabric.bandwidth.rounds == "auto" and fabric.bandwidth.directions == "at_once":
+        why = "Rounds that use each link tell its two directions apart, and a figure of both at once tells nothing of one of them."
+        remedy = "Leave directions out, or write a number or all into rounds."
+        yield _bad("pods", f"{path}.bandwidth.rounds", "auto with directions at_once", "auto with directions one or both", why, remedy)
 
 
 def _check_cluster(intent: Intent) -> typing.List[Finding]:

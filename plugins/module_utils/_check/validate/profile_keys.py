@@ -11,7 +11,7 @@ import typing
 
 from ..._model.findings import FAIL, Finding, ok
 from ..._model.intent import Fabric, Select
-from ..._model.profiles import IPOIB, PROFILES, attachment_kind, traits
+from ..._model.profiles import IPOIB, PROFILES, attachment_kind, is_infiniband, traits
 from ..._model.told import told
 
 #: keys of a fabric and of its network that only some profiles take, with what the reader should know of them
@@ -40,7 +40,7 @@ def check(fabric: Fabric, path: str) -> typing.List[Finding]:
     """
     findings = [
         finding
-        for rule in (_foreign, _functions, _resource, _addresses, _network, _select, _rdma, _interface, _rates)
+        for rule in (_foreign, _functions, _resource, _addresses, _network, _select, _rdma, _routing, _interface, _rates)
         for finding in told(_told, rule, fabric, path)
     ]
     return findings or [ok("validate.profile", path, fabric.profile, f"the keys that one of these takes: {', '.join(PROFILES)}")]
@@ -103,6 +103,11 @@ def _select(fabric: Fabric) -> typing.Iterator[Mistake]:
 def _rdma(fabric: Fabric) -> typing.Iterator[Mistake]:
     if fabric.profile == "rdma_shared" and not fabric.rdma:
         yield "rdma", "false", "true", "Without RDMA this is the profile macvlan or ipoib."
+
+
+def _routing(fabric: Fabric) -> typing.Iterator[Mistake]:
+    if fabric.routing is not None and not is_infiniband(fabric):
+        yield "routing", fabric.routing, f"none with {fabric.profile}", "Only switches of InfiniBand have forwarding tables that can be read here."
 
 
 def _interface(fabric: Fabric) -> typing.Iterator[Mistake]:

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage bandwidth, which link is slow: told from the ways of the tests, where rounds used each link in both directions."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.bandwidth import PairResult
+from ..._model.fabric import Place
+from ..._model.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.intent import Fabric
+from ..._schedule.coverage import coverage
+from ..._schedule.evidence import SLOW, Evidence, Reading, weigh
+from ..._schedule.ways import Ways
+from ..fleet.line_rates import LineRates
+from .floors import End
+
+#: names in one finding, at most
+_MOST_NAMES = 20
+_EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
+
+
+def readings(ways: Ways, pairs: typing.Iterable[PairResult], sound: typing.Iterable[bool]) -> typing.Tuple[Reading, ...]:
+    """What the figures say of the ways. A measurement without a figure says nothing of a link: it has a cause of its own.
+
+    :param sound: of each pair, whether its figure is a measurement
+    """
+    numbers = {(end.rail, end.node): number for number, end in enumerate(ways.ends)}
+    result = []
+    for pair, good in zip(pairs, sound):
+        source, target = numbers.get((pair.rail, pair.client)), numbers.get((pair.rail, pair.server))
+        if good and source is not None and target is not None and pair.average_gbps is not None:
+            result.append(Reading((source, target), pair.average_gbps))
+    return tuple(result)
+
+
+def check_links_used(fabric: Fabric, ways: Ways, measured: typing.Sequence[Reading]) -> Finding:
+    """Which links the tests went over. One that none went over is not known to be good."""
+    used = coverage(ways, [reading.test for reading in measured])
+    where = f" of the nodes' cables; between leaves only pairs of leaves are told, since {ways.spread}" if ways.spread else ""
+    text = f"{used.percent:.3g} % of {used.usable} directions of links{where}"
+    if used.unused and not ways.spread:
+        text += f"; over {len(used.unused)} more nothing goes from one of these nodes to another"
+    expected = "each link that these nodes use is measured in both directions"
+    if not used.missing:
+        return ok("bandwidth.coverage", fabric.name, text, expected)
+    names = [ways.name(number) for number in used.missing]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    why = f"No test with a figure went over these: {'; '.join(names[:_MOST_NAMES])}{more}."
+    remedy = "See bandwidth.measured and bandwidth.pod for the nodes at these links, then run the stage again."
+    return Finding("bandwidth.coverage", fabric.name, UNKNOWN, text, expected, why, remedy)
+
+
+def check_slow_links(
+    fabric: Fabric, ways: Ways, measured: typing.Sequence[Reading], where: typing.Mapping[End, Place], rates: LineRates
+) -> typing.List[Finding]:
+    """Each link, switch or pair that is slow, or the few of which one is.
+
+    :param where: where each end is, as far as it is known
+    :param rates: what the links of the HCAs could carry
+    """
+    if not measured:
+        why = "No measurement of this fabric is one, so nothing speaks for any link or against it."
+        return [Finding("bandwidth.suspect", fabric.name, UNKNOWN, "no measurement", _EXPECTED, why, "See bandwidth.measured for each pair.")]
+    evidence = weigh(ways, measured)
+    known = _Known(fabric, ways, evidence, where, rates)
+    findings = [*known.switches(), *known.links(), *known.sets(), *known.pairs(), *known.doubtful()]
+    if findings:
+        return findings
+    text = f"{len(evidence.measured)} ways, none is slow; figures of one way differ by {evidence.noise:.1%} (standard deviation)"
+    return [ok("bandwidth.suspect", fabric.name, text, _EXPECTED)]
+
+
+class _Known:
+    """Turns evidence into findings."""
+
+    def __init__(self, fabric: Fabric, ways: Ways, evidence: Evidence, where: typing.Mapping[End, Place], rates: LineRates) -> None:
+        self._fabric, self._ways, self._evidence, self._where = fabric, ways, evidence, where
+        self._rates = {(found.rail, node): found for (node, _address), found in rates.items()}
+
+    def _finding(self, subject: str, measured: str, why: str, remedy: str) -> Finding:
+        return Finding("bandwidth.suspect", f"{self._fabric.name} {subject}", FAIL, measured, _EXPECTED, why, remedy)
+
+    def switches(self) -> typing.Iterator[Finding]:
+        for guid in self._evidence.switches:
+            name = self._ways.name_of(guid)
+            shares = [item.share for item in self._evidence.measured.values() if item.slow and any(guid in self._ends(number) for number in item.way)]
+            measured = f"ways over it carry {min(shares, default=0):.0%} to {max(shares, default=0):.0%} of what is usual"
+            why = "Ways over many of its links are slow, and what else is on these ways is good elsewhere, so it is the switch, not a cable."
+            remedy = f"Look at the switch {name}: its power, temperature and firmware, and the rate of its ports with iblinkinfo."
+            yield self._finding(f"switch {name}", measured, why, remedy)
+
+    def links(self) -> typing.Iterator[Finding]:
+        slow = self._evidence.slow
+        for number in sorted(slow):
+            back = number ^ 1 if number < self._ways.real else number
+            if back in slow and back < number:
+                continue
+            both = back in slow and back != number
+            shares = f"{slow[number]:.0%}" + (f" in one direction and {slow[back]:.0%} in the other" if both else "")
+            # a cable of a node is called by the node first
+            first = min(number, back, key=lambda one: self._ways.directions[one].source in self._ways.switches)
+            name = self._ways.name(first).replace(" to ", " <-> ", 1) if both else self._ways.name(number)
+            yield self._finding(name, f"carries {shares} of what is usual", f"Each way over it is slow. {self._told(number)}".strip(), self._step(number))
+
+    def sets(self) -> typing.Iterator[Finding]:
+        for numbers in self._evidence.sets:
+            names = [self._ways.name(number) for number in sorted(numbers)]
+            more = f", or one of {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+            items = [item for item in self._evidence.measured.values() if item.slow and numbers <= set(item.way)]
+            measured = f"ways over them carry {min((item.share for item in items), default=0):.0%} of what is usual"
+            why = "One of these is slow. Which one can't be told: no test between these nodes goes over one of them and otherwise over links that are good."
+            remedy = "Look at the error counters and the rate of their ports with ibqueryerrors and iblinkinfo; swap one cable, and run the stage again."
+            yield self._finding(" or ".join(names[:_MOST_NAMES]) + more, measured, why, remedy)
+
+    def pairs(self) -> typing.Iterator[Finding]:
+        for source, target in self._evidence.pairs:
+            one, other = self._ways.ends[source], self._ways.ends[target]
+            item = self._evidence.measured[source, target]
+            why = "Each link of its way is good on other ways, so no cable is at fault: what these two do with each other is, or what came and went meanwhile."
+            remedy = f"Run the stage again while nothing else runs; if it stays, trace the way with ibtracert {one.lid} {other.lid} and look at its counters."
+            yield self._finding(f"{one.node} -> {other.node} rail {one.rail}", f"carries {item.share:.0%} of what is usual", why, remedy)
+
+    def doubtful(self) -> typing.Iterator[Finding]:
+        tests = self._evidence.doubtful
+        if not tests:
+            return
+        ends = self._ways.ends
+        names = [f"{ends[source].node} -> {ends[target].node} rail {ends[source].rail}" for source, target in tests]
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        why = f"These were slow, and were not measured often enough to say why: {', '.join(names[:_MOST_NAMES])}{more}."
+        subject, measured = f"{self._fabric.name} further ways", f"{len(tests)} are slow"
+        yield Finding("bandwidth.suspect", subject, UNKNOWN, measured, _EXPECTED, why, "Correct what else is named, then run the stage again.")
+
+    def _ends(self, number: int) -> typing.Tuple[str, str]:
+        direction = self._ways.directions[number]
+        return direction.source, direction.target
+
+    def _end(self, number: int) -> typing.Optional[End]:
+        """The end whose cable this is."""
+        by_guid = {end.guid: (end.rail, end.node) for end in self._ways.ends}
+        return next((by_guid[guid] for guid in self._ends(number) if guid in by_guid), None)
+
+    def _told(self, number: int) -> str:
+        """What else is known of the HCA at a cable."""
+        end = self._end(number)
+        if end is None:
+            return "The other links of these ways are good elsewhere."
+        words = []
+        place, found = self._where.get(end), self._rates.get(end)
+        if place is not None:
+            words.append(f"It is the cable of {place.node} {place.hca}, or what is behind it.")
+        pcie = found.pcie if found is not None else None
+        if pcie is not None and pcie.trained_down:
+            words.append(f"The PCIe link of that HCA runs at {pcie.trained}, and {pcie.text} is what it could: that explains it.")
+        elif pcie is not None and pcie.now is not None:
+            words.append(f"Its PCIe link is as fast as it can be ({pcie.trained}), so that does not explain it.")
+        return " ".join(words)
+
+    def _step(self, number: int) -> str:
+        end = self._end(number)
+        if self._ways.directions[number].between:
+            return "Look at the uplinks of both leaves with iblinkinfo and ibqueryerrors: one of them is slow, down, or shared by too many flows."
+        if end is None:
+            return "Look at both ports with ibqueryerrors and iblinkinfo; reseat the cable, then swap it."
+        found = self._rates.get(end)
+        if found is not None and found.pcie is not None and found.pcie.trained_down:
+            return f"Reseat the HCA {found.hca} of {end[1]}, or move it to another slot; see bandwidth.link."
+        return f"On {end[1]}, look at the port's counters and the NUMA node of the pod; reseat the cable, then swap it, then the HCA."

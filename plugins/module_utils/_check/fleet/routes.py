@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The ways between the ports of a fabric: from its topology and its forwarding tables, as far as both were read and the tables tell them."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.fabric import ObservedTopologies
+from ..._model.intent import Fabric
+from ..._model.profiles import is_infiniband
+from ..._schedule.ways import End, Ways
+from .hcas_of_fabric import Membership
+from .places import seen_from
+
+#: rail and node
+Port = typing.Tuple[int, str]
+
+
+def ways_of(
+    fabric: Fabric,
+    membership: Membership,
+    topologies: typing.Mapping[str, ObservedTopologies],
+    only: typing.Optional[typing.Container[Port]] = None,
+) -> typing.Tuple[typing.Optional[Ways], str]:
+    """The ways, or None and why none are known. Where switches may choose among several ways, ``Ways.spread`` says so.
+
+    :param topologies: answer of fabric_info of each node
+    :param only: ports that take part, by rail and node; None: all
+    """
+    if not is_infiniband(fabric):
+        return None, "the switches of Ethernet choose ways by a hash of their own, and their topology is not read"
+    seen, why = seen_from(membership, topologies)
+    if seen is None or seen.topology is None:
+        return None, why
+    ends = [
+        End(node, member.rail, member.port.guid, member.port.lid)
+        for node, members in membership.members.items()
+        for member in members
+        if member.port is not None and member.port.guid is not None and member.port.lid and (only is None or (member.rail, node) in only)
+    ]
+    if len(ends) < 2:
+        return None, "fewer than two of its ports have a LID"
+    tables = seen.forwarding.tables if seen.forwarding is not None else ()
+    if fabric.routing == "adaptive":
+        spread = "its switches route adaptively, says the intent (routing)"
+    elif fabric.routing is None:
+        spread = "whether its switches route adaptively is not known: the intent does not say it (routing)"
+    elif not tables:
+        spread = f"its forwarding tables were not read: {(seen.forwarding.error if seen.forwarding is not None else None) or 'they were not asked for'}"
+    else:
+        spread = ""
+    return Ways(seen.topology, tables, ends, spread), ""

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which links tests used, of those that the ends of a fabric can use at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .covering import Test
+from .ways import Ways
+
+
+@dataclasses.dataclass(frozen=True)
+class Coverage:
+    """Numbers of directions, of real links alone.
+
+    :ivar covered: on the way of a test
+    :ivar missing: not so, though there is a pair of ends whose way they are on
+    :ivar unused: on no way from one end to another
+    """
+
+    covered: typing.FrozenSet[int]
+    missing: typing.Tuple[int, ...]
+    unused: typing.Tuple[int, ...]
+
+    @property
+    def usable(self) -> int:
+        return len(self.covered) + len(self.missing)
+
+    @property
+    def percent(self) -> float:
+        """Of the directions that can be used; 100 is only said of all of them."""
+        return 100.0 if not self.missing else min(99.9, 100 * len(self.covered) / self.usable)
+
+
+def coverage(ways: Ways, tests: typing.Iterable[Test]) -> Coverage:
+    """What these tests use. Ends of one rail are measured with each other."""
+    covered = {number for test in tests for number in ways.way(*test) or () if number < ways.real}
+    missing, unused = [], []
+    for number, direction in enumerate(ways.directions[: ways.real]):
+        if number in covered:
+            continue
+        between_switches = direction.source in ways.switches and direction.target in ways.switches
+        # where switches choose, it is on no way that is known
+        if not (between_switches and ways.spread) and any(_uses(ways, test, number) for test in ways.over(number)):
+            missing.append(number)
+        else:
+            unused.append(number)
+    return Coverage(frozenset(covered), tuple(missing), tuple(unused))
+
+
+def _uses(ways: Ways, test: Test, number: int) -> bool:
+    return ways.ends[test[0]].rail == ways.ends[test[1]].rail and number in (ways.way(*test) or ())
