@@ -201,6 +201,7 @@ class OperatorFacts:
     :ivar attachments: how many NetworkAttachmentDefinitions exist, None when the kind is unknown to the API server
     :ivar nic_policies: NicClusterPolicies of NVIDIA's network operator
     :ivar troubles: pods in the operator's namespace that are not ready, each with its cause
+    :ivar says: the error of its last sync that failed, by its log; read where it runs and has made no config daemon
     :ivar errors: what could not be read, and why
     :ivar namespace: of the operator, or where one belongs that is not there yet
     """
@@ -222,3 +223,4 @@ class OperatorFacts:
     troubles: typing.Tuple[str, ...] = ()
     errors: typing.Tuple[str, ...] = ()
     namespace: str = ""
+    says: str = ""

@@ -13,6 +13,7 @@ from .._model.kubernetes import Workload
 from .._model.sriov_operator import OperatorFacts
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus, nvidia_network_operator, sriov_operator
+from .._parse.kubernetes.config_daemon_log import last_error
 from .._parse.kubernetes.nfd_and_olm import olm_object
 from .._parse.kubernetes.pod_state import state_of_pod
 from .kubernetes import ApiError, Cluster, Resource
@@ -22,6 +23,8 @@ GROUPS = ("sriovnetwork.openshift.io", "k8s.cni.cncf.io", "whereabouts.cni.cncf.
 DAEMON = "sriov-network-config-daemon"
 #: ConfigMap of the operator, whichever way it was installed
 SUPPORTED_NICS = "supported-nic-ids"
+#: of the operator's log: it tries again after 1000 s at most [controller-runtime: its rate limiter]
+LOG_SECONDS = 1000
 #: where the guides install the operator: OpenShift's own, and the operator's
 _ON_OPENSHIFT, _ELSEWHERE = "openshift-sriov-network-operator", "sriov-network-operator"
 _Answer = typing.TypeVar("_Answer")
@@ -121,9 +124,22 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
             troubles=tuple(filter(None, map(_trouble, pods))),
             errors=tuple(errors),
             namespace=namespace,
+            says=_says(cluster, namespace, pods) if daemon is None else "",
         )
     except KeyError as error:
         raise RdmaError(f"an object of the API server has no {error}") from error
+
+
+def _says(cluster: Cluster, namespace: str, pods: typing.Iterable[Resource]) -> str:
+    """Why the operator's last sync failed; empty where it does not run, where none failed, and where its log may not be read."""
+    for pod in pods:
+        if state_of_pod(pod).phase == "ready" and sriov_operator.runs_operator(pod.get("spec", {}).get("containers") or []):
+            try:
+                return last_error(cluster.log(namespace, pod["metadata"]["name"], LOG_SECONDS))
+            except ApiError as error:
+                if error.status == 0:
+                    raise
+    return ""
 
 
 def _trouble(pod: Resource) -> str:

@@ -285,6 +285,8 @@ def test_serving_leaves_out_nodes_without_the_label() -> None:
     seen = dataclasses.replace(GOOD, nodes=(*GOOD.nodes, ClusterNode("worker-2", {}, True)))
     assert serving(ClusterIntent(), seen, ("worker-1", "worker-2")) == ()
     assert serving(ClusterIntent(), dataclasses.replace(seen, daemon=None), ("worker-1", "worker-2")) == ("worker-1: no DaemonSet",)
+    says = dataclasses.replace(seen, daemon=None, says="secretName: Required value")
+    assert serving(ClusterIntent(), says, ("worker-1",)) == ("worker-1: no DaemonSet; the operator says: secretName: Required value",)
     assert serving(ClusterIntent(), dataclasses.replace(seen, installations=(), troubles=("a: waits",)), ()) == ("SR-IOV network operator: none", "a: waits")
 
 

@@ -66,6 +66,13 @@ class Api:
         found: typing.Dict[str, typing.Any] = answer
         return found
 
+    def log(self, namespace: str, pod: str, seconds: int) -> str:
+        answer = self.kinds.get("log", "")
+        if isinstance(answer, Exception):
+            raise answer
+        assert (namespace, pod) == ("ops", "op-1") and seconds >= 600
+        return str(answer)
+
     def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         answer = self.kinds.get(kind, [])
         if callable(answer):
@@ -254,3 +261,31 @@ def test_where_a_pod_stands(status: typing.Dict[str, typing.Any], phase: str, de
 
 def test_a_pod_that_is_being_deleted_will_not_be_ready() -> None:
     assert state_of_pod({"metadata": {"deletionTimestamp": "2026-11-21T08:00:00Z"}, "status": READY}).phase == "failed"
+
+
+OPERATOR = {"kind": "Pod", "metadata": {"name": "op-1", "namespace": "ops"}, "spec": {"containers": [CONTAINER], "nodeName": "worker-1"}, "status": READY}
+REFUSED = 'DaemonSet.apps \\"network-resources-injector\\" is invalid: spec.template.spec.volumes[0].secret.secretName: Required value'
+LOG = f'2026-11-25T09:09:28Z\tERROR\tcontroller.go:288\tReconciler error\t{{"error": "failed to apply object {"x" * 3000} with err: {REFUSED}"}}\n'
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"DaemonSet": []}, "secretName: Required value"),
+        # it works, whatever its log says
+        ({}, ""),
+        # no right to read it, no pod, a pod that is something else
+        ({"DaemonSet": [], "log": ApiError(403, "Forbidden", "no", "GET")}, ""),
+        ({"DaemonSet": [], "Pod": []}, ""),
+        ({"DaemonSet": [], "Pod": [POD]}, ""),
+    ],
+)
+def test_what_the_operator_says_where_it_makes_no_daemon(changes: typing.Dict[str, typing.Any], said: str) -> None:
+    seen = observe(typing.cast(Cluster, Api(**{"Pod": [OPERATOR], "log": LOG, **changes})))
+    assert seen.says.endswith(said) and bool(seen.says) == bool(said) and len(seen.says) <= 500
+    assert seen.errors == ()
+
+
+def test_a_server_that_is_gone_is_an_error_while_its_log_is_read() -> None:
+    with pytest.raises(ApiError):
+        observe(typing.cast(Cluster, Api(Pod=[OPERATOR], DaemonSet=[], log=ApiError(0, "Unreachable", "gone", "GET"))))

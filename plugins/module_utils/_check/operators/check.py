@@ -281,7 +281,12 @@ def _daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
     daemon = seen.daemon
     if daemon is None:
         why = "The operator has not made the DaemonSet sriov-network-config-daemon: it waits for a SriovOperatorConfig, or does not run."
-        return Finding("operators.daemon", node.name, FAIL, "no DaemonSet", "config daemon ready", why, "See the findings on the operator above.")
+        measured, remedy = "no DaemonSet", "See the findings on the operator above."
+        if seen.says:
+            measured = f"no DaemonSet; the operator says: {seen.says}"
+            why = "The operator runs, and its sync of the SriovOperatorConfig fails, so it makes no DaemonSet sriov-network-config-daemon."
+            remedy = f"Correct what it names, mostly a key of the SriovOperatorConfig; its log: kubectl -n {seen.namespace} logs deployment/<operator>."
+        return Finding("operators.daemon", node.name, FAIL, measured, "config daemon ready", why, remedy)
     expected = "config daemon ready, with a report of the node's functions"
     if node.name in daemon.nodes:
         # a policy that comes before the first report is refused by the webhook: no NIC is known yet
