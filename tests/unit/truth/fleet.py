@@ -227,7 +227,7 @@ class Fleet:
 @functools.lru_cache(maxsize=None)
 def healthy(shape: Shape) -> Fleet:
     """Made once: nobody changes it."""
-    intent = parse_intent(_fabrics(shape), [], _cluster(shape))
+    intent = parse_intent(fabrics_of(shape), [], cluster_of(shape))
     made = _Made(shape, intent)
     by_kind = made.facts()
     facts = {}
@@ -239,7 +239,7 @@ def healthy(shape: Shape) -> Fleet:
     return Fleet(shape, intent, facts)
 
 
-def _fabrics(shape: Shape) -> typing.List[typing.Dict[str, typing.Any]]:
+def fabrics_of(shape: Shape) -> typing.List[typing.Dict[str, typing.Any]]:
     compute: typing.Dict[str, typing.Any] = {
         "name": "compute",
         "profile": "sriov_infiniband",
@@ -276,7 +276,7 @@ def _fabrics(shape: Shape) -> typing.List[typing.Dict[str, typing.Any]]:
     return [compute, storage]
 
 
-def _cluster(shape: Shape) -> typing.Dict[str, typing.Any]:
+def cluster_of(shape: Shape) -> typing.Dict[str, typing.Any]:
     memlock = {"limit_gib": 8, "proof_mib": 64}
     host: typing.Dict[str, typing.Any] = {"memlock": {"by": "containerd", **memlock}, "gpudirect": "peermem"}
     # without a wish for it, a BIOS only explains what nodes show
