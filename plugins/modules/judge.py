@@ -90,6 +90,10 @@ changes:
   type: list
   elements: str
   returned: success
+stats:
+  description: What a job that follows needs of the judgement. See RV(linerate.rdma.report#module:stats).
+  type: dict
+  returned: success
 paths:
   description: Paths of the report files, by format.
   type: dict
