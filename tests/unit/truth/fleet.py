@@ -721,7 +721,7 @@ class _Made:
         average = 780.0 if fabric.bandwidth.directions == "at_once" else 390.0
         sweep = (SweepRow(65536, 350.0), SweepRow(1048576, average)) if fabric.bandwidth.sweep else ()
         commands = ("rping -c", "ib_write_bw -d")
-        return PairResult(fabric.name, client, server, 5, "", "", average, average + 4, 1048576, 5000, "", "", 12.0, commands, rail, False, sweep)
+        return PairResult(fabric.name, client, server, 5, "", "", average, average + 4, 1048576, 5000, "", "", 12.0, commands, rail, 0, sweep)
 
     def _job(self) -> Job:
         hcas = tuple(self._vf_device(at, 0) for at in self._hcas(0) if not at.fabric)
