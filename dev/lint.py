@@ -27,6 +27,7 @@ def main() -> None:
     run("yamllint", [binaries / "yamllint", "--strict", "."], "Correct what it names.")
     run("ansible-lint, profile production", [binaries / "ansible-lint", "--nocolor"], "Correct what it names; nothing is skipped here.", env=ANSIBLE_ENV)
     run("antsibull-changelog", [binaries / "antsibull-changelog", "lint"], "Correct the fragment that it names; see CONTRIBUTING.md.")
+    _examples()
     copy = make_tree()
     _docs(copy)
     galaxy(copy)
@@ -41,6 +42,13 @@ def _types() -> None:
     run("mypy on the plugins", [*mypy, *PLUGINS], remedy, cwd=COLLECTIONS)
     # tests import from folders that are not looked at: each file answers for itself
     run("mypy on the rest", [*mypy, "--follow-imports", "silent", *OTHERS], remedy)
+
+
+def _examples() -> None:
+    """What docs/ci.md gives to the CI of others, by the schemas of those systems, which come with the tool."""
+    for name, schema in (("github", "vendor.github-workflows"), ("gitlab", "vendor.gitlab-ci")):
+        command = [str(VENV / "bin" / "check-jsonschema"), "--verbose", "--builtin-schema", schema, f"docs/examples/ci/{name}.yml"]
+        run(f"check-jsonschema, {schema}", command, "Correct what it names.")
 
 
 def _docs(copy: pathlib.Path) -> None:

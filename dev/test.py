@@ -20,6 +20,9 @@ import typing
 from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, log_of, say
 
 PYTHON = str(VENV / "bin" / "python")
+MOLECULE = [str(VENV / "bin" / "molecule")]
+# its frame around Ansible's output folds the lines that name a cause
+UNFRAMED = {"MOLECULE_COMMAND_BORDERS": "false"}
 # dev.sanity has made its environment by then
 OLDEST = [PYTHON, "-m", "pytest", "-n", "auto", "tests/unit/house/test_frame.py", "-k", "green_twice or wrong_type or broken_role or never_dropped"]
 # how Ansible, pytest and our own tools begin a line that names a cause
@@ -40,6 +43,7 @@ def main() -> int:
     failed = (
         failed
         or _part("tests without a lab", [PYTHON, "-m", "dev.unit"])
+        or _part("molecule, scenario judge", [*MOLECULE, "test", "--scenario-name", "judge"], UNFRAMED)
         or _part("the frame on the oldest ansible-core", OLDEST, {"LINERATE_ANSIBLE_PLAYBOOK": str(BUILD / "venv-core-2.16" / "bin" / "ansible-playbook")})
         or _on_the_lab()
     )
@@ -54,19 +58,16 @@ def main() -> int:
 
 def _on_the_lab() -> typing.Optional[pathlib.Path]:
     """Molecule first: it wants the lab as it is made. Its destroy comes last, also when something failed, and ends the namespace that the rest is in."""
-    molecule = [str(VENV / "bin" / "molecule")]
     inside = [PYTHON, "-m", "lab", "exec"]
-    # its frame around Ansible's output folds the lines that name a cause
-    unframed = {"MOLECULE_COMMAND_BORDERS": "false"}
     try:
         failed = (
             _part("lab", [PYTHON, "-m", "lab", "up"])
-            or _part("molecule, scenario default", [*inside, *molecule, "test", "--scenario-name", "default", "--destroy", "never"], unframed)
+            or _part("molecule, scenario default", [*inside, *MOLECULE, "test", "--scenario-name", "default", "--destroy", "never"], UNFRAMED)
             or _part("tests on the lab", [PYTHON, "-m", "pytest", "tests/lab", "-m", "not thorough", "--durations", "20"])
         )
     finally:
         # molecule leaves out what it does not remember having made; the second one proves in any case that nothing is left
-        destroyed = _part("molecule destroy", [*molecule, "destroy", "--scenario-name", "default"], unframed)
+        destroyed = _part("molecule destroy", [*MOLECULE, "destroy", "--scenario-name", "default"], UNFRAMED)
         down = _part("lab down", [PYTHON, "-m", "lab", "down"])
     return failed or destroyed or down
 

@@ -21,6 +21,7 @@ class ActionModule(ControllerAction):
         "fabrics": {"type": "raw"},
         "waivers": {"type": "raw"},
         "cluster": {"type": "raw"},
+        "applied": {"type": "bool", "default": True},
     }
 
     def work(self, options: Result, variables: Result) -> Result:

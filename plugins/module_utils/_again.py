@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import typing
 
-from ._check.again import judge_again
+from ._check.again import judge_again, looks
 from ._check.frame import RawIntent
 from ._folder import facts_of
 from ._frame import records_dir
@@ -44,7 +44,7 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
 
     :param report_dir: folder of the run; nothing of it is changed
     :param target: folder for records and report; empty for ``judged`` in ``report_dir``
-    :param wishes: ``fabrics``, ``waivers``, ``cluster``; what is None is taken from the run
+    :param wishes: ``fabrics``, ``waivers``, ``cluster``; what is None is taken from the run. ``applied`` is False for an intent that is to be applied yet
     :raises FileError: no run is there, or a file can't be read or written
     """
     start = start_of(report_dir)
@@ -55,12 +55,15 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
     records, unreadable = read_records(records_dir(report_dir))
     of_run = {stage: record for stage, record in records.items() if record.run == start.run}
     chosen = {name: getattr(start, name) if wishes.get(name) is None else wishes[name] for name in ("fabrics", "waivers", "cluster")}
-    judged = judge_again(start, of_run, RawIntent(**chosen), lambda stage: facts_of(folder, stage))
+    applied = wishes.get("applied") is not False
+    judged = judge_again(start, of_run, RawIntent(**chosen), lambda stage: facts_of(folder, stage), applied)
     _write(target, judged)
     versions = {"ansible-core": ansible_version, **{f"{name} of the run": version for name, version in start.versions.items()}}
     # a record of another run is no part of this one, and is named as in the report of the run itself
     answer = publish(folder, target, {**records, **judged}, unreadable, versions)
-    found = record_differences(of_run, judged)
+    # what was not judged differs from nothing
+    both = ({stage: record for stage, record in side.items() if applied or looks(stage)} for side in (of_run, judged))
+    found = record_differences(*both)
     return {**answer, "run": start.run, "report_dir": target, "same": not found, "lines": show(found)}
 
 

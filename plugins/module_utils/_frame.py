@@ -26,6 +26,8 @@ from ._observe.facts import FactFolder, now, read_start
 from ._observe.files import remove
 from ._observe.history import folder_of, kept
 from ._observe.records import read_head, read_heads, read_records, write_record
+from ._report.approval import plan_text
+from ._report.verdict import build, stats
 
 #: options of both modules of the frame; their documentation is the fragment linerate.rdma._options.frame
 FRAME_SPEC: typing.Dict[str, typing.Any] = {
@@ -39,6 +41,8 @@ FRAME_SPEC: typing.Dict[str, typing.Any] = {
 }
 #: lines of a judgement on a terminal; the record has all
 MOST_LINES = 400
+#: the verdict over a stage that has no report after it: its gate is open. Only a run of all stages is ever green
+STAGE_OPEN = "OPEN"
 
 Data = typing.Dict[str, typing.Any]
 
@@ -114,7 +118,7 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     look = [] if record else unseen(folder, options["stage"])
     asks = record is None and (bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent))
     usual = _usual(options, folder.run, check_mode) if record is None else {}
-    return {**_conclude(context, record, options["report_dir"]), **usual, "look": look, "observers": asks and bool(start.by_pods)}
+    return {**_conclude(context, record, folder), **usual, "look": look, "observers": asks and bool(start.by_pods)}
 
 
 def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
@@ -129,7 +133,7 @@ def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
         facts, counts = facts_of(folder, stage)
         changes = [*options["changes"], *changes_of(folder, stage)]
         record = judge_stage(context, raw, facts, changes, counts)
-    return _conclude(context, record, options["report_dir"])
+    return _conclude(context, record, folder)
 
 
 def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]) -> Data:
@@ -179,7 +183,7 @@ def _raw(options: Data) -> RawIntent:
     return RawIntent(options["fabrics"], options["waivers"], options["cluster"])
 
 
-def _conclude(context: StageContext, record: typing.Optional[Record], report_dir: str) -> Data:
+def _conclude(context: StageContext, record: typing.Optional[Record], folder: FactFolder) -> Data:
     """The result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not what the user asked to change.
 
     :raises FileError: the record can't be written
@@ -196,5 +200,21 @@ def _conclude(context: StageContext, record: typing.Optional[Record], report_dir
         "lines": lines,
     }
     if record:
-        result["path"] = write_record(records_dir(report_dir), record)
+        path = write_record(records_dir(folder.report_dir), record)
+        result.update(path=path, stats=_told(record, folder, path))
     return result
+
+
+def _told(record: Record, folder: FactFolder, path: str) -> Data:
+    """What whoever runs after this stage needs of it, in the form in which the report tells it of a run.
+
+    :param path: of the record, in place of the page that is not there
+    """
+    of_run = build({record.stage: record}, {}, record.run, record.finished, facts=lambda stage, parts: facts_of(folder, stage, parts)[0])
+    # the stages that were not run say nothing about this one
+    alone = dataclasses.replace(of_run, stages=tuple(stage for stage in of_run.stages if stage.record))
+    if record.gate == OPEN and not record.check_mode:
+        alone = dataclasses.replace(alone, verdict=f"{STAGE_OPEN}, {alone.waived} WAIVED" if alone.waived else STAGE_OPEN)
+    if record.gate != CLOSED or record.closed_by:
+        alone = dataclasses.replace(alone, summary=f"{alone.verdict} - stage {describe(record)[0]}")
+    return stats(alone, path, plan_text(alone) if record.stage == "network" else "")

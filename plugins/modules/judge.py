@@ -34,6 +34,12 @@ options:
   cluster:
     description: Another value for the variable C(rdma_cluster). The default is the value of the run.
     type: raw
+  applied:
+    description:
+      - Set V(false) to test an intent before it is applied. The facts of the stage C(network) and of all later stages then belong to another intent.
+      - The module then judges as in check mode. The stages before C(network) decide, even if the run has no other stages. The others are pending.
+    type: bool
+    default: true
 extends_documentation_fragment:
   - linerate.rdma._attributes.records
 seealso:
@@ -46,6 +52,14 @@ EXAMPLES = r"""
   linerate.rdma.judge:
     report_dir: /srv/evidence/run-17
     waivers: []
+  register: judge_result
+
+- name: Test another intent before it is applied
+  linerate.rdma.judge:
+    report_dir: /srv/evidence/run-17
+    fabrics: "{{ rdma_fabrics }}"
+    cluster: "{{ rdma_cluster }}"
+    applied: false
   register: judge_result
 
 - name: Fail if the run is not green
@@ -72,11 +86,11 @@ line:
   type: str
   returned: success
 same:
-  description: Whether all gates and findings are the same as in the run.
+  description: Whether all gates and findings that RV(lines) is about are the same as in the run.
   type: bool
   returned: success
 lines:
-  description: Gates and findings that differ from the run, as text for a terminal.
+  description: Gates and findings that differ from the run, as text for a terminal. With O(applied=false), only those of stages before C(network).
   type: list
   elements: str
   returned: success
@@ -89,6 +103,10 @@ changes:
   description: Changes that the stages of the run made, or would have made in check mode.
   type: list
   elements: str
+  returned: success
+stats:
+  description: What a job that follows needs of the judgement. See RV(linerate.rdma.report#module:stats).
+  type: dict
   returned: success
 paths:
   description: Paths of the report files, by format.

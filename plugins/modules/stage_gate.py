@@ -100,4 +100,11 @@ path:
   description: Path of the record.
   type: str
   returned: always
+stats:
+  description:
+    - What a job that follows needs of the stage, if no report follows. It has the keys of RV(linerate.rdma.report#module:stats).
+    - C(verdict) is V(OPEN), V(NOT GREEN) or V(CHECK MODE). V(OPEN) is followed by the number of waived findings, if there are any. C(green) is never true.
+    - C(report) is the path of the record.
+  type: dict
+  returned: always
 """

@@ -14,27 +14,39 @@ from .._model.records import CLOSED, Record
 from .frame import RawIntent, StageContext, judge_error, judge_stage, judge_validate, may_start, record_of
 from .validate import check as validate
 
+#: the first stage that makes something of the intent, and looks at it
+MAKES = "network"
+
 #: the data of a stage's Facts, and how many facts they are; raises RdmaError where they can't be read
 Evidence = typing.Callable[[str], typing.Tuple[typing.Any, typing.Tuple[FactCount, ...]]]
 
 
-def judge_again(start: RunStart, records: typing.Mapping[str, Record], wishes: RawIntent, evidence: Evidence) -> typing.Dict[str, Record]:
+def judge_again(start: RunStart, records: typing.Mapping[str, Record], wishes: RawIntent, evidence: Evidence, applied: bool = True) -> typing.Dict[str, Record]:
     """All stages that left a record, in their order.
 
     - A stage whose role failed keeps what failed: what it would have seen is not there.
     - A stage that was not run stays so; where nothing would keep it from running now, it says that. Nobody can judge what was not looked at.
     - A stage without a record gets none.
+    - By an intent that was not applied, as in check mode: what the run made is of another one, and so are all facts from stage network on. Those stages wait.
 
     :param records: of the run, by stage
     :param evidence: the facts of a stage
+    :param applied: whether the intent is one that the run could have made
     """
     again: typing.Dict[str, Record] = {}
     for stage in STAGES:
         old = records.get(stage)
-        if old is not None and old.run == start.run:
-            context = StageContext(stage, old.run, old.started, old.finished, old.check_mode, dict(again))
+        if not (applied or looks(stage)):
+            again[stage] = _unapplied(StageContext(stage, start.run, start.started, start.started, True, dict(again)), start, wishes)
+        elif old is not None and old.run == start.run:
+            context = StageContext(stage, old.run, old.started, old.finished, old.check_mode or not applied, dict(again))
             again[stage] = _judge(context, start, old, wishes, evidence)
     return again
+
+
+def looks(stage: str) -> bool:
+    """Whether what a stage sees does not depend on an intent that was applied."""
+    return STAGES.index(stage) < STAGES.index(MAKES)
 
 
 def was_run(record: Record) -> bool:
@@ -58,7 +70,9 @@ def _judge(context: StageContext, start: RunStart, old: Record, wishes: RawInten
     lost = _lost(old.facts, counts)
     if lost:
         return judge_error(context, wishes, f"Read the facts of the run: {lost} of the cluster is not in the folder any more; the run was judged by it")
-    return judge_stage(context, wishes, facts, old.changes, counts)
+    # what a run has made is there; it would not be made again
+    changes = old.changes if old.check_mode or not context.check_mode else ()
+    return judge_stage(context, wishes, facts, changes, counts)
 
 
 def _refused(context: StageContext, wishes: RawIntent, ground: validate.Facts) -> typing.Optional[Record]:
@@ -69,6 +83,18 @@ def _refused(context: StageContext, wishes: RawIntent, ground: validate.Facts) -
         return may_start(dataclasses.replace(context, records={"validate": context.records["validate"]}), wishes, ground)
     record = judge_validate(context, wishes, ground)
     return record if record.gate == CLOSED else None
+
+
+def _unapplied(context: StageContext, start: RunStart, wishes: RawIntent) -> Record:
+    """The record of a stage that looks at what is made of the intent, before anything was."""
+    refused = may_start(context, wishes, validate.Facts(start.nodes, start.variables))
+    if refused is not None:
+        return refused
+    why = "The intent was not applied when the run looked, so what this stage saw says nothing about it."
+    remedy = "Apply the intent: ansible-playbook linerate.rdma.site; with --check it says before what it would make."
+    finding = Finding(f"{context.stage}.run", f"stage {context.stage}", SKIPPED, "not judged", "the intent applied", why, remedy)
+    changes = ("all that stage network makes of the intent; ansible-playbook linerate.rdma.site --check lists it",) if context.stage == MAKES else ()
+    return record_of(context, (finding,), changes=changes)
 
 
 def _not_run(context: StageContext, old: Record) -> Record:

@@ -15,6 +15,15 @@ DISRUPTION = "rdma_disruption"
 WORDS: typing.Tuple[str, ...] = typing.get_args(Disruption)
 
 
+def reference(variable: str, otherwise: str) -> str:
+    """The expression that an intent has in place of a value that a run may be asked for: AWX leaves an answer that was not given out, or empty.
+
+    >>> reference("rdma_disruption", "reboot")
+    "{{ rdma_disruption | default('reboot', true) }}"
+    """
+    return f"{{{{ {variable} | default('{otherwise}', true) }}}}"
+
+
 def heed(asked: typing.Any, cluster: typing.Any) -> None:
     """Refuse a run whose intent allows other things than were asked for: a proof with ``none`` must not reboot a node because the intent never looked.
 
@@ -30,4 +39,4 @@ def heed(asked: typing.Any, cluster: typing.Any) -> None:
     said = cluster.get("disruption", unsaid) if isinstance(cluster, dict) else unsaid
     if said != asked:
         seen = f"{DISRUPTION} asks for '{asked}', and rdma_cluster.disruption of the intent is '{said}', so nobody would heed it"
-        raise RdmaError(seen, f"Write into rdma_cluster of the intent: disruption: \"{{{{ {DISRUPTION} | default('{said}', true) }}}}\"")
+        raise RdmaError(seen, f'Write into rdma_cluster of the intent: disruption: "{reference(DISRUPTION, said)}"')

@@ -18,10 +18,12 @@ class Value:
     """A value that was concluded; a tuple is a list.
 
     :ivar why: from what
+    :ivar asked: the variable by which whoever starts a run may say another one; empty for none
     """
 
     value: typing.Union[Scalar, typing.Tuple[Scalar, ...]]
     why: str
+    asked: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Proposal:
 
 
 def data_of(entry: Entry) -> typing.Any:
-    """The plain data that YAML makes of it."""
+    """The plain data that Ansible makes of it where a run is asked nothing."""
     if isinstance(entry, Section):
         return {key: data_of(item) for key, item in entry.entries}
     if isinstance(entry, Sections):

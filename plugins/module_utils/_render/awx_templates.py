@@ -19,19 +19,19 @@ _MAKES = (_DISRUPTION,)
 
 #: what the stages do, a line each, in their order
 STAGES: typing.Tuple[Template, ...] = (
-    Template("stage validate", "validate", "Is the intent right, and has the controller what the stages need? Touches no node"),
-    Template("stage discover", "discover", "HCAs, ports, virtual functions and the platform of each node"),
-    Template("stage fabric", "fabric", "Subnet managers, topology, links and their errors"),
-    Template("stage reachability", "reachability", "Every port as client and as server of a ping"),
-    Template("stage platform", "platform", "IOMMU, SR-IOV, BIOS and firmware, and the layer that says no", survey=_MAKES),
-    Template("stage tuning", "tuning", "The host under the network, and nodes that are not as their like"),
-    Template("stage operators", "operators", "What serves the kinds of the profiles; installs it where that is asked for", survey=_MAKES),
+    Template("stage validate", "validate", "Checks the intent, and what the controller has for the other stages. Touches no node"),
+    Template("stage discover", "discover", "Looks at HCAs, ports, virtual functions and the platform of each node"),
+    Template("stage fabric", "fabric", "Looks at subnet managers, topology, links and their errors"),
+    Template("stage reachability", "reachability", "Pings from and to every port"),
+    Template("stage platform", "platform", "Looks at IOMMU, SR-IOV, BIOS and firmware, and names the layer that says no", survey=_MAKES),
+    Template("stage tuning", "tuning", "Looks at the host under the network, and for nodes that are not as their like"),
+    Template("stage operators", "operators", "Looks at what serves the kinds of the profiles. Installs it where the intent asks for that", survey=_MAKES),
     Template("stage network", "network", "Plans, applies and waits for the objects of each profile. May drain or reboot nodes", survey=_MAKES),
-    Template("stage virtual_functions", "virtual_functions", "Do node, operator and kubelet agree on the virtual functions?"),
-    Template("stage host", "host", "What jobs need beside the network: locked and registered memory", survey=_MAKES),
-    Template("stage bandwidth", "bandwidth", "RDMA between pods against a floor. Fills the links"),
-    Template("stage compare", "compare", "Which network a training job should get, from figures"),
-    Template("stage training", "training", "The transport of every channel of a training job, from its log"),
+    Template("stage virtual_functions", "virtual_functions", "Compares what node, operator and kubelet say of the virtual functions"),
+    Template("stage host", "host", "Proves what jobs need beside the network: locked and registered memory", survey=_MAKES),
+    Template("stage bandwidth", "bandwidth", "Measures RDMA between pods against a floor. Fills the links"),
+    Template("stage compare", "compare", "Compares the networks that a training job could get, by figures"),
+    Template("stage training", "training", "Reads the transport of every channel of a training job from its log"),
 )
 
 _LOOKS = ("validate", "discover", "fabric", "reachability", "platform", "tuning")
@@ -39,11 +39,11 @@ _MADE = ("validate", "discover", "fabric", "platform", "tuning", "operators", "n
 
 #: what is not a stage
 OTHERS: typing.Tuple[Template, ...] = (
-    Template("site", "site", "All stages and the report, in one job", survey=_MAKES, any_variable=True, tells=True),
+    Template("site", "site", "Runs all stages and writes the report, in one job", survey=_MAKES, any_variable=True, tells=True),
     Template("look", "site", "Looks at nodes and fabrics, and stops at the first closed gate. Changes nothing", check=True, tags=_LOOKS),
     Template("plan", "site", "Says what would be made, and which nodes would drain or reboot. Changes nothing", check=True, survey=_MAKES, tells=True),
     Template("apply", "site", "Makes what the plan says, and waits for it. May drain or reboot nodes", tags=_MADE, survey=_MAKES),
-    Template("prove", "site", "All stages and the report, and no node may be disrupted", variables={DISRUPTION: "none"}, tells=True),
+    Template("prove", "site", "Runs all stages and writes the report. No node may be disrupted", variables={DISRUPTION: "none"}, tells=True),
     Template(
         "propose",
         "propose",
@@ -63,7 +63,7 @@ OTHERS: typing.Tuple[Template, ...] = (
         "teardown",
         "teardown",
         "Takes back what the collection made, and proves it. May drain or reboot nodes",
-        survey=(Question("teardown_operator", "Remove the operators as well?", "Those that a run installed.", ("false", "true"), "false"),),
+        survey=(Question("teardown_operator", "Remove the operators as well", "Those that a run installed.", ("false", "true"), "false"),),
         tells=True,
     ),
 )

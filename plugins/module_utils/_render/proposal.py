@@ -9,6 +9,7 @@ import re
 import textwrap
 import typing
 
+from .._model.disruption_asked import reference
 from .._model.proposal import Blank, Entry, Proposal, Section, Sections, Value
 
 _WIDTH = 120
@@ -72,6 +73,8 @@ def _ascii(text: str) -> str:
 def _value(entry: typing.Union[Value, Blank]) -> str:
     if isinstance(entry, Blank):
         return _text(entry.text)
+    if entry.asked:
+        return _text(reference(entry.asked, str(entry.value)))
     if isinstance(entry.value, tuple):
         return f"[{', '.join(map(_scalar, entry.value))}]"
     return _scalar(entry.value)

@@ -17,6 +17,7 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "build/collections"))
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import DISRUPTION
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
@@ -112,6 +113,9 @@ class _Maker:
         if (cls, field.name) == (ClusterIntent, "mirror"):
             # one place of everything [_parse/intent.py]
             made = {**made, "type": ["object", "string", "null"]}
+        if (cls, field.name) == (ClusterIntent, "disruption"):
+            # a run may be asked for it, and what is proposed refers to that [_model/disruption_asked.py]
+            made = {"anyOf": [made, {"type": "string", "pattern": rf"\{{\{{.*\b{DISRUPTION}\b"}]}
         default = to_data(_default(field))
         # of a mapping each key has its own, and an unset one has none
         shown = {"default": default} if isinstance(default, (bool, int, float, str)) or (isinstance(default, dict) and default and "$ref" not in made) else {}

@@ -30,6 +30,7 @@ class Answer(typing.NamedTuple):
 
     code: int
     output: str
+    told: str
 
 
 class Folder:
@@ -46,6 +47,7 @@ class Folder:
             "ANSIBLE_COLLECTIONS_PATH": str(self.collections),
             "ANSIBLE_HOME": str(self.path.parent / "home"),
             "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_SHOW_CUSTOM_STATS": "1",
         }
         program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
         everything = {"rdma_report_dir": str(self.path), **variables}
@@ -54,7 +56,7 @@ class Folder:
             command, cwd=self.path.parent, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False
         )
         # Ansible folds long lines, each release in its own way
-        return Answer(done.returncode, " ".join((done.stdout + done.stderr).split()))
+        return Answer(done.returncode, " ".join((done.stdout + done.stderr).split()), frame.told(done.stdout))
 
     def report(self, folder: str = "judged") -> typing.Dict[str, typing.Any]:
         report: typing.Dict[str, typing.Any] = json.loads((self.path / folder / "report.json").read_text(encoding="utf-8"))
@@ -97,6 +99,7 @@ def test_judged_by_other_waivers_and_another_intent(folder: Folder) -> None:
     answer = folder.play("judge", rdma_waivers=[], rdma_judged_dir=str(folder.path.parent / "strict"))
     assert answer.code != 0 and "stage fabric: fabric.one_master on compute: fail, waived -> fail" in answer.output, answer.output
     assert "NOT GREEN - stage fabric: 1 fail (fabric.one_master on compute)" in answer.output
+    assert "check: fabric.one_master" in answer.told and "verdict: NOT GREEN" in answer.told and "strict/report.html" in answer.told, answer.output
     assert (folder.path.parent / "strict" / "report.html").exists() and not (folder.path / "judged").exists()
     answer = folder.play("judge", rdma_fabrics=make_fabrics(virtual_functions="eight"))
     assert "NOT GREEN - stage validate: 1 fail (validate.intent on rdma_fabrics[0].virtual_functions)" in answer.output

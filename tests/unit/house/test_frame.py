@@ -88,6 +88,11 @@ class Run(typing.NamedTuple):
         fact: typing.Dict[str, typing.Any] = json.loads((self.folder / "report" / "facts" / kind / f"{node}.json").read_text(encoding="utf-8"))
         return fact
 
+    @property
+    def told(self) -> str:
+        """What was handed over to whatever runs next, on one line; empty where nothing was."""
+        return told(self.output)
+
     def looked(self) -> typing.List[str]:
         """Nodes that were looked at, in whatever run."""
         return sorted(path.stem for path in (self.folder / "report" / "facts" / "hcas").glob("*.json"))
@@ -118,6 +123,11 @@ def collections(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder
 
 
+def told(output: str) -> str:
+    """The custom stats of a run, out of what the default callback shows at its end."""
+    return "".join(re.findall(r"^CUSTOM STATS: .*\n\s*RUN: +(.*)", output, re.MULTILINE))
+
+
 class Player:
     """Calls ansible-playbook in a folder of its own, which keeps its records between calls."""
 
@@ -143,6 +153,7 @@ class Player:
             "ANSIBLE_HOME": str(self.folder / "home"),
             "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_STDOUT_CALLBACK": self.callback,
+            "ANSIBLE_SHOW_CUSTOM_STATS": "1",
         }
         # 'make test' runs a part of these with the oldest ansible-core too
         program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
@@ -208,6 +219,7 @@ def test_wrong_intent_stops_a_stage_that_runs_alone(player: Player, fabrics: typ
     run = player.play("linerate.rdma.fabric", rdma_fabrics=fabrics(resource_name="mlx-compute"))
     assert run.code != 0 and "validate.names on rdma_fabrics[0].resource_name" in run.output
     assert run.marks == [] and run.looked() == [] and run.report is None
+    assert "check: validate.names" in run.told and "verdict: NOT GREEN" in run.told, run.output
 
 
 def test_closed_gate_ends_the_run_after_its_stage_and_the_report_follows(player: Player) -> None:
@@ -217,6 +229,7 @@ def test_closed_gate_ends_the_run_after_its_stage_and_the_report_follows(player:
     assert "linerate.rdma: NOT GREEN - stage fabric: 1 unknown (fabric.one_master on compute) - report: " in run.output
     assert not any(mark.startswith(("reachability", "platform")) for mark in run.marks)
     assert [run.stage(name)["state"] for name in ("discover", "fabric", "reachability", "bandwidth")] == ["open", "closed", "skipped", "skipped"]
+    assert run.output.count("Hand over the verdict") == 1 and "summary: 'NOT GREEN - stage fabric: 1 unknown" in run.told, run.told
 
 
 def test_stage_alone_ends_at_once_with_what_closed_it(player: Player) -> None:
@@ -226,10 +239,13 @@ def test_stage_alone_ends_at_once_with_what_closed_it(player: Player) -> None:
         assert run.code != 0 and "why: two masters" in run.output and "do: stop one" in run.output
         assert run.looked() == ["worker-1", "worker-2"] and run.report is None
         assert run.record("fabric")["gate"] == "closed"
+        assert "check: fabric.one_master" in run.told and "verdict: NOT GREEN" in run.told and "fail: 1 " in run.told, run.output
 
 
 def test_stage_alone_passes_but_the_report_of_one_stage_is_not_green(player: Player) -> None:
-    assert player.play("linerate.rdma.site", "--tags", "fabric").code == 0
+    alone = player.play("linerate.rdma.site", "--tags", "fabric")
+    assert alone.code == 0, alone.output
+    assert "first: null" in alone.told and "green: false" in alone.told and "summary: 'OPEN - stage fabric: 1 pass - gate open'" in alone.told, alone.told
     run = player.play("linerate.rdma.site", "--tags", "discover,report")
     assert run.code != 0 and run.report is not None
     assert [run.stage(name)["state"] for name in ("discover", "fabric", "platform")] == ["open", "stale", "missing"]

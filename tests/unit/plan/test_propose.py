@@ -9,6 +9,7 @@ import ipaddress
 import re
 import typing
 
+import jinja2
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import DISRUPTION, heed
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet, SubnetManager
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, Port, Sriov
@@ -66,6 +68,15 @@ def seen_of(shape: Shape) -> Seen:
     return Seen(by_kind["hcas"], by_kind["subnets"], by_kind["topologies"], by_kind["addresses"], by_kind["operators"])
 
 
+def read(proposal: Proposal, **asked: str) -> Data:
+    """The file as Ansible has it.
+
+    :param asked: variables of the run
+    """
+    data: Data = yaml.safe_load(jinja2.Template(render(proposal)).render(asked))
+    return data
+
+
 def filled(proposal: Proposal) -> Data:
     """The file as a user completes it."""
 
@@ -76,7 +87,7 @@ def filled(proposal: Proposal) -> Data:
             return [fill(item) for item in value]
         return FILLED[key] if isinstance(value, str) and value.startswith(PLACEHOLDER) else value
 
-    data: Data = fill(yaml.safe_load(render(proposal)))
+    data: Data = fill(read(proposal))
     return data
 
 
@@ -125,7 +136,7 @@ def test_stages_take_it_when_it_is_filled_in(shape: Shape) -> None:
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_validate_refuses_it_until_then_and_names_each_line(shape: Shape) -> None:
     proposal = propose(seen_of(shape))
-    data = yaml.safe_load(render(proposal))
+    data = read(proposal)
     blanks = {place: entry for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
     assert {place.rpartition(".")[2] for place in blanks} == {"namespace"}
     with pytest.raises(IntentError) as caught:
@@ -261,12 +272,22 @@ def test_functions_fit_the_firmware_and_disruption_what_is_to_be_made(sriov: typ
     assert data_of(found["rdma_cluster.disruption"]) == disruption
 
 
+@pytest.mark.parametrize("asked", ["none", "drain"])
+def test_a_run_may_be_asked_what_may_happen_to_a_node(asked: str) -> None:
+    proposal = propose(seen_of(PAIR))
+    usual = data_of(values(proposal)["rdma_cluster.disruption"])
+    for answers, expected in (({DISRUPTION: asked}, asked), ({DISRUPTION: ""}, usual), ({}, usual)):
+        cluster = read(proposal, **answers)["rdma_cluster"]
+        assert cluster["disruption"] == expected
+        heed(answers.get(DISRUPTION), cluster)
+
+
 def test_without_the_cluster_what_it_would_show_is_to_be_filled_in() -> None:
     proposal = propose(dataclasses.replace(seen_of(PAIR), addresses=None, operators=None, unread=("addresses in use could not be asked for",)))
     blanks = {place for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
     of_fabric = {f"rdma_fabrics[0].{key}" for key in ("network.namespace", "ipam.type", "ipam.range")}
     assert blanks == of_fabric | {f"rdma_cluster.{key}" for key in ("node_selector", "resource_prefix")}
-    data = yaml.safe_load(render(proposal))
+    data = read(proposal)
     with pytest.raises(IntentError) as caught:
         parse_intent(data["rdma_fabrics"], None, data["rdma_cluster"])
     assert {problem.path for problem in caught.value.problems} == blanks

@@ -227,7 +227,7 @@ class Fleet:
 @functools.lru_cache(maxsize=None)
 def healthy(shape: Shape) -> Fleet:
     """Made once: nobody changes it."""
-    intent = parse_intent(_fabrics(shape), [], _cluster(shape))
+    intent = parse_intent(fabrics_of(shape), [], cluster_of(shape))
     made = _Made(shape, intent)
     by_kind = made.facts()
     facts = {}
@@ -239,7 +239,7 @@ def healthy(shape: Shape) -> Fleet:
     return Fleet(shape, intent, facts)
 
 
-def _fabrics(shape: Shape) -> typing.List[typing.Dict[str, typing.Any]]:
+def fabrics_of(shape: Shape) -> typing.List[typing.Dict[str, typing.Any]]:
     compute: typing.Dict[str, typing.Any] = {
         "name": "compute",
         "profile": "sriov_infiniband",
@@ -276,7 +276,7 @@ def _fabrics(shape: Shape) -> typing.List[typing.Dict[str, typing.Any]]:
     return [compute, storage]
 
 
-def _cluster(shape: Shape) -> typing.Dict[str, typing.Any]:
+def cluster_of(shape: Shape) -> typing.Dict[str, typing.Any]:
     memlock = {"limit_gib": 8, "proof_mib": 64}
     host: typing.Dict[str, typing.Any] = {"memlock": {"by": "containerd", **memlock}, "gpudirect": "peermem"}
     # without a wish for it, a BIOS only explains what nodes show
@@ -721,7 +721,7 @@ class _Made:
         average = 780.0 if fabric.bandwidth.directions == "at_once" else 390.0
         sweep = (SweepRow(65536, 350.0), SweepRow(1048576, average)) if fabric.bandwidth.sweep else ()
         commands = ("rping -c", "ib_write_bw -d")
-        return PairResult(fabric.name, client, server, 5, "", "", average, average + 4, 1048576, 5000, "", "", 12.0, commands, rail, False, sweep)
+        return PairResult(fabric.name, client, server, 5, "", "", average, average + 4, 1048576, 5000, "", "", 12.0, commands, rail, 0, sweep)
 
     def _job(self) -> Job:
         hcas = tuple(self._vf_device(at, 0) for at in self._hcas(0) if not at.fabric)

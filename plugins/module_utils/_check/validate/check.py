@@ -43,6 +43,7 @@ VARIABLES = (
     "rdma_report_keep",
     "rdma_report_pages",
     "rdma_judged_dir",
+    "rdma_intent_applied",
     "rdma_evidence",
     "rdma_evidence_sha256",
     "rdma_signature",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.disruption_asked import DISRUPTION
 from ..._model.intent import ClusterIntent
 from ..._model.proposal import Blank, Entry, Section, Value, data_of
 from ..._model.sriov_operator import OperatorFacts
@@ -33,8 +34,9 @@ def _disruption(groups: typing.Sequence[Group], items: typing.Sequence[Section])
     wanted = [data_of(item).get("virtual_functions") for item in items]
     there = all(hca.sriov and hca.sriov.current == count for group, count in zip(groups, wanted) for hca in group.all)
     if there:
-        return Value("drain", "the VFs are there already; a policy that is new to them drains nodes one after the other: their pods move")
-    return Value("reboot", "VFs are to be made, and the first policy on ConnectX mostly changes firmware: each node is drained and reboots, one by one")
+        return Value("drain", "the VFs are there already; a policy that is new to them drains nodes one after the other: their pods move", DISRUPTION)
+    why = "VFs are to be made, and the first policy on ConnectX mostly changes firmware: each node is drained and reboots, one by one"
+    return Value("reboot", why, DISRUPTION)
 
 
 def _resource_prefix(operators: typing.Optional[OperatorFacts]) -> typing.Tuple[str, Entry]:
