@@ -344,7 +344,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("nic_devices.nics",), ("devices[].firmware", "devices[].waits"), _WAITS, BROKEN, warns=True),
     Row(("nic_devices.nics",), ("errors",), _RUNS, warns=True),
     # operators, before the network
-    Row(("operators", "operators_after_network"), ("says",), "It says why there is no config daemon, and there is one."),
+    Row(("operators", "operators_after_network.operators"), ("says",), "It says why there is no config daemon, and there is one."),
     Row(("operators",), _under("installations[].", "deployment.name", "deployment.images*", "deployment.nodes", "origin"), _NAMES),
     Row(("operators",), ("installations[].version",), "Which version it is decides nothing.", BROKEN),
     Row(("operators",), ("installations[].version",), "Which version it is decides nothing, and the reader should know it.", ("unread",), warns=True),
