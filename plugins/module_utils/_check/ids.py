@@ -61,7 +61,7 @@ WHAT = {
         "topology",
         "uplinks",
     ),
-    "reachability": ("node", "pair", "port", "scope", "suspect"),
+    "reachability": ("coverage", "node", "pair", "port", "scope", "suspect"),
     "platform": ("bios", "driver", "firmware", "iommu", "node", "returned", "roll", "scope", "sriov"),
     "tuning": ("alike", "cpu", "gpu", "kernel", "kubelet", "memory", "network", "node", "pci", "roce", "set"),
     "operators": (

@@ -6,27 +6,50 @@ from __future__ import annotations
 
 import typing
 
+from .._check.fleet.routes import ways_of
 from .._model.intent import Intent
 from .._model.profiles import is_infiniband
 from .._model.reachability import PingPlan, PingSchedule
-from .._schedule.pings import Endpoint, plan, schedule
+from .._schedule.covering import cover
+from .._schedule.pings import Endpoint, Pair, plan, schedule
+from .._schedule.ways import Ways
 from .observed import Observed
 
 
 def ping_schedule(intent: Intent, ground: Observed, most_rounds: typing.Optional[int], parallel: int, limit_seconds: int, forks: int) -> PingSchedule:
     """The plan of each node that could be asked. A fabric that can't be made out is not in it; the stage reports it as not measured.
 
-    :param most_rounds: most partners for each port; None: every port meets every other one of its rail
+    Where not everybody meets everybody, the pairs come on top that use each link of the fabric, as far as the ways are known.
+
+    :param most_rounds: most partners for each port, less those that come on top; None: every port meets every other one of its rail
     :param parallel: destinations that a node pings at once
     :param limit_seconds: for one destination
     :param forks: nodes that Ansible works on at once
     """
     rails: typing.Dict[typing.Tuple[str, int], typing.Dict[str, Endpoint]] = {}
-    for fabric in intent.fabrics:
-        if is_infiniband(fabric):
-            for node, members in ground.members(fabric).members.items():
-                for member in members:
-                    if member.hca.rdma_device is not None and member.port is not None and member.port.lid is not None:
-                        rails.setdefault((fabric.name, member.rail), {})[node] = Endpoint(member.hca.rdma_device, member.port.number, member.port.lid)
-    planned = plan(rails.values(), most_rounds)
+    members = {fabric.name: ground.members(fabric) for fabric in intent.fabrics if is_infiniband(fabric)}
+    for name, membership in members.items():
+        for node, its in membership.members.items():
+            for member in its:
+                if member.hca.rdma_device is not None and member.port is not None and member.port.lid is not None:
+                    rails.setdefault((name, member.rail), {})[node] = Endpoint(member.hca.rdma_device, member.port.number, member.port.lid)
+    fabrics = {fabric.name: fabric for fabric in intent.fabrics}
+    covers: typing.Dict[str, typing.Dict[int, typing.List[Pair]]] = {}
+
+    def more(number: int) -> typing.Iterable[Pair]:
+        name, rail = list(rails)[number]
+        if name not in covers:
+            covers[name] = _by_links(ways_of(fabrics[name], members[name], ground.topologies())[0])
+        return covers[name].get(rail, ())
+
+    planned = plan(rails.values(), most_rounds, more)
     return schedule({name: planned.get(name, PingPlan()) for name in ground.hcas}, parallel, limit_seconds, forks)
+
+
+def _by_links(ways: typing.Optional[Ways]) -> typing.Dict[int, typing.List[Pair]]:
+    """By rail, the pairs that use each link."""
+    result: typing.Dict[int, typing.List[Pair]] = {}
+    if ways is not None:
+        for source, target in (test for item in cover(ways).rounds for test in item.tests):
+            result.setdefault(ways.ends[source].rail, []).append((ways.ends[source].node, ways.ends[target].node))
+    return result

@@ -29,29 +29,48 @@ class Endpoint(typing.NamedTuple):
 Rail = typing.Mapping[str, Endpoint]
 
 
-def plan(rails: typing.Iterable[Rail], most_rounds: typing.Optional[int] = None) -> typing.Dict[str, PingPlan]:
+#: two nodes, in either order
+Pair = typing.Tuple[str, str]
+
+
+def plan(
+    rails: typing.Iterable[Rail], most_rounds: typing.Optional[int] = None, more: typing.Callable[[int], typing.Iterable[Pair]] = lambda _number: ()
+) -> typing.Dict[str, PingPlan]:
     """What each node serves and pings.
 
     Every port of a rail serves. A node pings its partners in the order of the rounds, so that at any time about every node has one partner.
 
     :param rails: of all fabrics. A rail with a single node has no pair
     :param most_rounds: at most so many partners for each port; None means all
+    :param more: for a rail by its place in ``rails``, further pairs; asked where not everybody meets everybody
     """
     ports: typing.Dict[str, typing.List[PortName]] = {}
     tasks: typing.Dict[str, typing.List[PingTask]] = {}
     partners: typing.Dict[int, typing.List[typing.List[int]]] = {}
-    for rail in rails:
+    for number, rail in enumerate(rails):
         nodes = sorted(rail)
         # rails of one fabric mostly have the same nodes
         if len(nodes) not in partners:
             partners[len(nodes)] = _partners(len(nodes), most_rounds)
         lids = [rail[node].lid for node in nodes]
+        further = {node: [] for node in nodes} if most_rounds is None or most_rounds >= len(nodes) - 1 else _further(nodes, more(number))
         for node, others in zip(nodes, partners[len(nodes)]):
             end = rail[node]
             ports.setdefault(node, []).append(PortName(end.device, end.port))
-            if others:
-                tasks.setdefault(node, []).append(PingTask(end.device, end.port, tuple([lids[other] for other in others])))
+            known = [lids[other] for other in others]
+            known += [lid for lid in (rail[other].lid for other in further[node]) if lid not in known]
+            if known:
+                tasks.setdefault(node, []).append(PingTask(end.device, end.port, tuple(known)))
     return {node: PingPlan(tuple(names), tuple(tasks.get(node, ()))) for node, names in ports.items()}
+
+
+def _further(nodes: typing.Iterable[str], pairs: typing.Iterable[Pair]) -> typing.Dict[str, typing.List[str]]:
+    """By node, whom else it meets."""
+    result: typing.Dict[str, typing.List[str]] = {node: [] for node in nodes}
+    for one, other in dict.fromkeys((min(pair), max(pair)) for pair in pairs):
+        result[one].append(other)
+        result[other].append(one)
+    return result
 
 
 def _partners(count: int, most_rounds: typing.Optional[int]) -> typing.List[typing.List[int]]:

@@ -4,16 +4,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import typing
+
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet, SeenTopology, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import SeenForwarding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingPlan, PingSchedule, PingTask, PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.observed import Observed, observed, rails
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import ping_schedule
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import coverage
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import vantage_points
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
+from tests.unit.fat_tree import guid, parts
 
 HCAS = {name: ObservedHcas(world.node(number)) for name, number in world.NODES.items()}
 SUBNETS = {name: ObservedSubnets(world.subnets()) for name in world.NODES}
@@ -61,3 +68,29 @@ def test_rails_of_the_functions() -> None:
 @pytest.mark.parametrize("ground", [GROUND, Observed({}, {})])
 def test_rails_of_a_fabric_that_is_not_known(ground: Observed) -> None:
     assert rails(world.intent(world.fabric(hcas_per_node=5)), ground) == {"compute": {}}
+
+
+def test_a_large_fleet_pings_over_each_link_of_the_fabric() -> None:
+    """With three partners a port, chance would leave links out."""
+    topology, tables, ends = parts(8, 6, 6)
+    seen = SeenTopology("mlx5_0", 1, topology, forwarding=SeenForwarding(tuple(tables)))
+    port = Port(1, "ACTIVE", "LinkUp", "InfiniBand", 400.0, 4, "NDR")
+    hcas = {end.node: NodeHcas((Hca("mlx5_0", "mlx5_0", ports=(dataclasses.replace(port, lid=end.lid, guid=end.guid),)),)) for end in ends}
+    subnets = {end.node: (SeenSubnet("mlx5_0", 1, SubnetManager(1, guid(9, 1), "MASTER", 15, 100)),) for end in ends}
+    wanted = dataclasses.replace(world.fabric(hcas_per_node=1), routing="static")
+    asked = []
+
+    def topologies() -> typing.Mapping[str, ObservedTopologies]:
+        asked.append(1)
+        return {ends[0].node: ObservedTopologies((seen,))}
+
+    plan = ping_schedule(world.intent(wanted), Observed(hcas, subnets, topologies), 3, 8, 10, 5).nodes
+    ways, number = Ways(topology, tables, ends), {end.lid: place for place, end in enumerate(ends)}
+    pinged = [(number[end.lid], number[lid]) for end in ends for task in plan[end.node].clients for lid in task.lids]
+    assert len(pinged) == len(set(pinged)) and {(other, one) for one, other in pinged} == set(pinged)
+    used = coverage(ways, pinged)
+    assert (used.missing, used.percent) == ((), 100.0)
+    assert len(pinged) <= 8 * len(ends) and asked == [1]
+    # everybody meets everybody: nobody reads a topology for that
+    all_of_them = ping_schedule(world.intent(wanted), Observed(hcas, subnets, topologies), None, 8, 10, 5)
+    assert all_of_them.pairs == len(ends) * (len(ends) - 1) and asked == [1]

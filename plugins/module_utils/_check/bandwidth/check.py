@@ -21,17 +21,18 @@ from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import carries_rdma, rails
+from ..._schedule.coverage import coverage
 from ..._schedule.ways import Ways
 from ..controllers.image_pull import explain, of_pods
 from ..fleet.hcas_of_fabric import resolve
 from ..fleet.line_rates import LineRates, line_rates
 from ..fleet.places import by_leaf, places
-from ..fleet.routes import ways_of
+from ..fleet.routes import coverage_finding, ways_of
 from .accused import check_suspects
 from .causes import CAUSES
 from .floors import TCP_FAIL, TCP_WARN, Best, End, Ground, gbps, in_pods, read
 from .links import check_links
-from .localised import check_links_used, check_slow_links, readings
+from .localised import check_slow_links, readings
 from .trend import check_trend, check_unread
 
 #: round trips that rping must count
@@ -143,7 +144,10 @@ def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.O
         return [Finding("bandwidth.coverage", fabric.name, UNKNOWN, "not known", "each link that these nodes use is measured", f"{why}.", remedy)]
     figures = _figures(ground, pairs)
     measured = readings(ways, pairs, figures)
-    findings = [check_links_used(fabric, ways, measured), *check_slow_links(fabric, ways, measured, where, _rates(fabric, facts, ground.pods.values())[0])]
+    used = coverage(ways, [reading.test for reading in measured])
+    remedy = "See bandwidth.measured and bandwidth.pod for the nodes at these links."
+    findings = [coverage_finding("bandwidth.coverage", fabric, ways, used, remedy)]
+    findings += check_slow_links(fabric, ways, measured, where, _rates(fabric, facts, ground.pods.values())[0])
     if any(verdict is False and not figure for verdict, figure in zip(passed, figures)):
         # what gave no figure has another cause than a slow link, and is told from those that gave one
         findings += check_suspects(fabric, ground.pods, pairs, [None if verdict is None else figure for verdict, figure in zip(passed, figures)], where)

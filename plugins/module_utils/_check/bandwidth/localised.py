@@ -10,14 +10,12 @@ from ..._model.bandwidth import PairResult
 from ..._model.fabric import Place
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
-from ..._schedule.coverage import coverage
 from ..._schedule.evidence import SLOW, Evidence, Reading, weigh
 from ..._schedule.ways import Ways
 from ..fleet.line_rates import LineRates
+from ..fleet.routes import listed
 from .floors import End
 
-#: names in one finding, at most
-_MOST_NAMES = 20
 _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
 
 
@@ -33,23 +31,6 @@ def readings(ways: Ways, pairs: typing.Iterable[PairResult], sound: typing.Itera
         if good and source is not None and target is not None and pair.average_gbps is not None:
             result.append(Reading((source, target), pair.average_gbps))
     return tuple(result)
-
-
-def check_links_used(fabric: Fabric, ways: Ways, measured: typing.Sequence[Reading]) -> Finding:
-    """Which links the tests went over. One that none went over is not known to be good."""
-    used = coverage(ways, [reading.test for reading in measured])
-    where = f" of the nodes' cables; between leaves only pairs of leaves are told, since {ways.spread}" if ways.spread else ""
-    text = f"{used.percent:.3g} % of {used.usable} directions of links{where}"
-    if used.unused and not ways.spread:
-        text += f"; over {len(used.unused)} more nothing goes from one of these nodes to another"
-    expected = "each link that these nodes use is measured in both directions"
-    if not used.missing:
-        return ok("bandwidth.coverage", fabric.name, text, expected)
-    names = [ways.name(number) for number in used.missing]
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    why = f"No test with a figure went over these: {'; '.join(names[:_MOST_NAMES])}{more}."
-    remedy = "See bandwidth.measured and bandwidth.pod for the nodes at these links, then run the stage again."
-    return Finding("bandwidth.coverage", fabric.name, UNKNOWN, text, expected, why, remedy)
 
 
 def check_slow_links(
@@ -106,13 +87,12 @@ class _Known:
 
     def sets(self) -> typing.Iterator[Finding]:
         for numbers in self._evidence.sets:
-            names = [self._ways.name(number) for number in sorted(numbers)]
-            more = f", or one of {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+            names = listed([self._ways.name(number) for number in sorted(numbers)], " or ")
             items = [item for item in self._evidence.measured.values() if item.slow and numbers <= set(item.way)]
             measured = f"ways over them carry {min((item.share for item in items), default=0):.0%} of what is usual"
             why = "One of these is slow. Which one can't be told: no test between these nodes goes over one of them and otherwise over links that are good."
             remedy = "Look at the error counters and the rate of their ports with ibqueryerrors and iblinkinfo; swap one cable, and run the stage again."
-            yield self._finding(" or ".join(names[:_MOST_NAMES]) + more, measured, why, remedy)
+            yield self._finding(names, measured, why, remedy)
 
     def pairs(self) -> typing.Iterator[Finding]:
         for source, target in self._evidence.pairs:
@@ -128,8 +108,7 @@ class _Known:
             return
         ends = self._ways.ends
         names = [f"{ends[source].node} -> {ends[target].node} rail {ends[source].rail}" for source, target in tests]
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        why = f"These were slow, and were not measured often enough to say why: {', '.join(names[:_MOST_NAMES])}{more}."
+        why = f"These were slow, and were not measured often enough to say why: {listed(names, ', ')}."
         subject, measured = f"{self._fabric.name} further ways", f"{len(tests)} are slow"
         yield Finding("bandwidth.suspect", subject, UNKNOWN, measured, _EXPECTED, why, "Correct what else is named, then run the stage again.")
 

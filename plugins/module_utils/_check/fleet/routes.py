@@ -7,12 +7,16 @@ from __future__ import annotations
 import typing
 
 from ..._model.fabric import ObservedTopologies
+from ..._model.findings import UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
+from ..._schedule.coverage import Coverage
 from ..._schedule.ways import End, Ways
 from .hcas_of_fabric import Membership
 from .places import seen_from
 
+#: names in one finding, at most
+MOST_NAMES = 20
 #: rail and node
 Port = typing.Tuple[int, str]
 
@@ -51,3 +55,25 @@ def ways_of(
     else:
         spread = ""
     return Ways(seen.topology, tables, ends, spread), ""
+
+
+def coverage_finding(check: str, fabric: Fabric, ways: Ways, used: Coverage, remedy: str) -> Finding:
+    """Which links tests went over. One that none went over is not known to be good.
+
+    :param check: id of the finding
+    """
+    where = f" of the nodes' cables; between leaves only pairs of leaves are told, since {ways.spread}" if ways.spread else ""
+    text = f"{used.percent:.3g} % of {used.usable} directions of links{where}"
+    if used.unused and not ways.spread:
+        text += f"; over {len(used.unused)} more nothing goes from one of these nodes to another"
+    expected = "each link that these nodes use, in both directions"
+    if not used.missing:
+        return ok(check, fabric.name, text, expected)
+    why = f"Nothing that was measured went over these: {listed([ways.name(number) for number in used.missing], '; ')}."
+    return Finding(check, fabric.name, UNKNOWN, text, expected, why, f"{remedy} Then run the stage again.")
+
+
+def listed(names: typing.Sequence[str], between: str) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return between.join(names[:MOST_NAMES]) + more

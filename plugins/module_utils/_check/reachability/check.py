@@ -17,9 +17,11 @@ from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband
 from ..._model.reachability import ObservedPings, ObservedServers, PingPlan
+from ..._schedule.coverage import coverage
 from ..fleet import answers
 from ..fleet.hcas_of_fabric import Membership, resolve
 from ..fleet.places import by_leaf, places
+from ..fleet.routes import coverage_finding, ways_of
 from ..fleet.suspects import suspects, trial
 from .accused import check_suspects
 from .pairs import Pair, Port, find_pairs, judge_pairs, servers_gone
@@ -130,6 +132,7 @@ def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts) -> typin
         *(judge_port(fabric, port, as_client[port], as_server[port], strays.get(port, ())) for port in ports),
         *check_suspects(fabric, pairs, found, membership, facts.topologies),
         _judge_scope(fabric, ports, as_client),
+        *_judge_links(fabric, pairs, membership, facts),
     ]
 
 
@@ -152,3 +155,14 @@ def _judge_scope(fabric: Fabric, ports: typing.Sequence[Port], as_client: typing
     if packets:
         measured += f", {min(packets)} packets to each: a loss of {_SMALL_LOSS:.0%} is seen with {chance_to_see(_SMALL_LOSS, min(packets)):.1%}"
     return ok("reachability.scope", fabric.name, measured, "every port as client and as server")
+
+
+def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membership, facts: Facts) -> typing.List[Finding]:
+    """Which links the pings went over, there and back. Stage fabric says why there is no topology, where there is none."""
+    ways, _why = ways_of(fabric, membership, facts.topologies)
+    if ways is None:
+        return []
+    numbers = {(end.rail, end.node): number for number, end in enumerate(ways.ends)}
+    tests = [(numbers.get((pair.client.rail, pair.client.node)), numbers.get((pair.server.rail, pair.server.node))) for pair in pairs if pair.ping is not None]
+    used = coverage(ways, [test for one, other in tests if one is not None and other is not None for test in ((one, other), (other, one))])
+    return [coverage_finding("reachability.coverage", fabric, ways, used, "See reachability.node and reachability.pair for the nodes at these links.")]

@@ -9,6 +9,19 @@ import typing
 from ..._model.explanation import Explanation
 
 EXPLAINED: typing.Dict[str, Explanation] = {
+    "reachability.coverage": Explanation(
+        means="Which links the pings went over, there and back. A link that no ping went over is not known to be good.",
+        measured=(
+            "The way of each pair by the forwarding tables, against all links that these nodes can use, each in both directions. Where the intent "
+            "does not say `routing: static`, the nodes' cables alone."
+        ),
+        causes=(
+            "A node gave no answer, so its cable stays open.",
+            "The forwarding table of a switch could not be read whole.",
+        ),
+        look=("ibqueryerrors", "iblinkinfo"),
+        remedy="See `reachability.node` and `reachability.pair` for the nodes at these links, then run the stage again.",
+    ),
     "reachability.node": Explanation(
         means="A node gave no answer, or has no ibping. Pairs with it were not measured.",
         measured="Answers of all steps on the node: the servers, the pings, the end of the servers.",
