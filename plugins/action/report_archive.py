@@ -18,8 +18,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.archive impor
     Login,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.place import PATIENCE, look, send
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import PATIENCE, look, send
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 

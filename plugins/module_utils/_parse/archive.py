@@ -73,9 +73,9 @@ def _address(said: str) -> Address:
 
 def expiry(address: Address) -> typing.Optional[datetime.datetime]:
     """Until when a signed address of S3 is taken; None where it does not say."""
-    found = dict(match.groups() for match in _SIGNED.finditer(address.query[:_MOST]))
+    found = {match[1]: match[2] for match in _SIGNED.finditer(address.query[:_MOST])}
     try:
-        begins = datetime.datetime.strptime(found["Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.timezone.utc)
+        begins: datetime.datetime = datetime.datetime.strptime(found["Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.timezone.utc)
         return begins + datetime.timedelta(seconds=int(found["Expires"]))
     except (KeyError, ValueError, OverflowError):
         return None

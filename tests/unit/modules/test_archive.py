@@ -19,8 +19,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import unpack
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.place import Sent, look, send
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import Sent, look, send
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.put_server import PutServer
 

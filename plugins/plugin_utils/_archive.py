@@ -1,4 +1,8 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
 
 """Brings the archive of a run to where it survives the job: a folder, or an address that takes PUT. Runs on the controller.
 
@@ -19,11 +23,11 @@ import urllib.error
 
 from ansible.module_utils.urls import open_url
 
-from .._model.archive import VARIABLE, Address, ArchiveError, Folder, Login, Place
-from .._model.text import plain
-from .._parse.archive import expiry, place_of, refusal_words
-from .evidence import checksum, pack
-from .files import write_text
+from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import VARIABLE, Address, ArchiveError, Folder, Login, Place
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import plain
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import checksum, pack
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import write_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import expiry, place_of, refusal_words
 
 #: seconds in which a server must give a sign
 PATIENCE = 60.0
