@@ -148,7 +148,12 @@ def over_runs(record: Record, facts: Seen) -> typing.Tuple[typing.Tuple[Trend, .
     :raises Undrawable: its facts do not load
     """
     loaded = _load(record, facts, ("bandwidth", "earlier"))
-    return (trends(loaded[1].bandwidth, loaded[1].earlier), len(loaded[1].earlier.runs)) if loaded is not None else ((), 0)
+    if loaded is None or loaded[1].bandwidth is None or not loaded[1].earlier.runs:
+        return (), 0
+    intent, kept = loaded[0], loaded[1].earlier
+    links = held(record, facts)
+    measured = bandwidth.sound(intent.fabrics, loaded[1].bandwidth, links[1] if links is not None else bandwidth.NOTHING)
+    return trends(measured, kept), len(kept.runs)
 
 
 def fleet(records: typing.Mapping[str, Record], facts: Seen) -> typing.Dict[str, str]:
