@@ -42,6 +42,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
     FIRST_SILENCE,
     MOST_SILENCE,
     Stage,
+    changed,
     in_short,
     lines_of,
     span,
@@ -229,6 +230,8 @@ class CallbackModule(Default):
                 self._display.display(stage.row(), color=_COLORS[tone(stage.end, "bad")] if stage.end else None)
             total = sum(stage.seconds or 0.0 for stage in self._stages)
             self._display.display(f"  {'total':<20}{total:9.1f} s{f'  {span(total)}' if total >= 120 else ''}")
+            counts = {host: stats.summarize(host)["changed"] for host in stats.processed}
+            self._display.display(changed(counts), color=constants.COLOR_CHANGED if any(counts.values()) else None)
         if not self._all_quiet:
             super().v2_playbook_on_stats(stats)
         else:

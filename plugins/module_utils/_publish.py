@@ -11,6 +11,7 @@ import typing
 
 from ._check.ids import PAGES
 from ._folder import facts_of
+from ._model.link_errors import EarlierErrors
 from ._model.records import Record
 from ._model.version import COLLECTION_VERSION
 from ._observe.facts import FactFolder, now, read_start
@@ -48,6 +49,7 @@ def publish(
     versions: typing.Mapping[str, str],
     since: typing.Optional[Since] = None,
     pages: str = PAGES,
+    errors: typing.Optional[EarlierErrors] = None,
 ) -> Data:
     """Write the report.
 
@@ -58,11 +60,12 @@ def publish(
     :param versions: of what calls this, by name
     :param since: what changed since the run before, if one is kept
     :param pages: address of what explains a finding, with ``{page}`` for its name
+    :param errors: error counters that the kept runs before this one have read
     :returns: the result of the module ``report``
     :raises FileError: a file can't be written
     """
     everything = {"linerate.rdma": COLLECTION_VERSION, **versions, "python": platform.python_version()}
-    report = dataclasses.replace(report_of(facts, records, unreadable, everything), since=since, pages=pages)
+    report = dataclasses.replace(report_of(facts, records, unreadable, everything), since=since, pages=pages, errors=errors or EarlierErrors())
     paths = {name: os.path.join(os.path.abspath(target), f"report.{name}") for name in FORMATS}
     for name, render in FORMATS.items():
         write_text(paths[name], render(report))

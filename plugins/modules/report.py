@@ -149,6 +149,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._again import since
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import PAGES
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier_errors import earlier_errors
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import before, keep
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records
@@ -161,9 +162,9 @@ def write_report(params: typing.Dict[str, typing.Any], ansible_version: str) -> 
     records, unreadable = read_records(records_dir(folder))
     facts = FactFolder(folder, params["run"] or newest(records))
     earlier = before(folder, facts.run) if params["keep"] else None
-    answer = publish(
-        facts, folder, records, unreadable, {"ansible-core": ansible_version}, since(earlier, folder) if earlier else None, params.get("pages") or PAGES
-    )
+    compared = since(earlier, folder) if earlier else None
+    errors = earlier_errors(folder, facts.run) if params["keep"] else None
+    answer = publish(facts, folder, records, unreadable, {"ansible-core": ansible_version}, compared, params.get("pages") or PAGES, errors)
     return {**answer, "removed": keep(folder, facts.run, params["keep"])}
 
 

@@ -64,6 +64,19 @@ def span(seconds: float) -> str:
     return f"{whole} s" if whole < 120 else f"{whole // 60} min {whole % 60} s"
 
 
+def changed(by_host: typing.Mapping[str, int]) -> str:
+    """How many tasks changed something, as Ansible's own recap counts them: the line that shows whether a second run left all as it was.
+
+    >>> changed({"localhost": 3, "worker-1": 0})
+    '  changed             3 tasks: localhost 3'
+    """
+    some = sorted(((count, host) for host, count in by_host.items() if count), key=lambda item: (-item[0], item[1]))
+    total = sum(count for count, _host in some)
+    names = ", ".join(f"{host} {count}" for count, host in some[:_MOST_HOSTS])
+    more = f" and {len(some) - _MOST_HOSTS} more hosts" if len(some) > _MOST_HOSTS else ""
+    return f"  {'changed':<20}{total} task{'' if total == 1 else 's'}{f': {names}{more}' if some else ''}"
+
+
 def waiting(task: str, hosts: typing.Sequence[str], seconds: float, stage: typing.Optional[Stage], now: float) -> str:
     """That a task is still at work: since when, on which hosts, and how long its stage usually takes.
 

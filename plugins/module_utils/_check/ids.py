@@ -12,6 +12,7 @@ WHAT = {
     "validate": (
         "addresses",
         "api_server",
+        "archive",
         "claims",
         "cluster",
         "disjoint_ranges",

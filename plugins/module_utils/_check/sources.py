@@ -79,7 +79,13 @@ BY_PODS = OfRun("by_pods")
 
 #: stage: field of its Facts: where it comes from
 SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
-    "validate": {"nodes": NODES, "variables": OfRun("variables"), "controller": OfCluster("controller", "controller")},
+    "validate": {
+        "nodes": NODES,
+        "variables": OfRun("variables"),
+        "controller": OfCluster("controller", "controller"),
+        # only where the archive of the report shall go somewhere
+        "archive": OfCluster("report_archive", "archive"),
+    },
     "discover": {"nodes": HCAS, "clocks": CLOCKS, "by_pods": BY_PODS},
     "fabric": {"nodes": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES, "by_pods": BY_PODS},
     "reachability": {

@@ -99,6 +99,11 @@ class PairResult:
         """By which it is known from run to run."""
         return self.fabric, self.rail, self.client, self.server
 
+    @property
+    def is_comparable(self) -> bool:
+        """Whether it has a figure that runs are compared by; whether that is a measurement at all, the check of the stage knows."""
+        return self.transport == "RDMA" and not self.failure and bool(self.average_gbps)
+
 
 @dataclasses.dataclass(frozen=True)
 class CoverPlan:

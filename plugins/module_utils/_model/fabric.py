@@ -117,6 +117,11 @@ class LinkEnd:
     lid: typing.Optional[int] = None
     port_guid: typing.Optional[str] = None
 
+    @property
+    def place(self) -> typing.Tuple[str, int]:
+        """As ibqueryerrors and iblinkinfo name it: GUID of the switch, or of the port of a CA, and number of the port."""
+        return self.port_guid or self.guid, self.port
+
 
 @dataclasses.dataclass(unsafe_hash=True)
 class Link:

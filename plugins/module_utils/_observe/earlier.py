@@ -47,5 +47,4 @@ def _measured(path: str, run: str, now: RunStart) -> typing.Dict[PairKey, float]
     if value is None:
         return {}
     seen: BandwidthFacts = load(BandwidthFacts, value.get("bandwidth") if isinstance(value, dict) else value, "bandwidth")
-    good = (pair for pair in seen.pairs if pair.average_gbps is not None and not pair.failure and pair.transport == "RDMA")
-    return {pair.key: pair.average_gbps for pair in good if pair.average_gbps}
+    return {pair.key: pair.average_gbps for pair in seen.pairs if pair.is_comparable and pair.average_gbps is not None}

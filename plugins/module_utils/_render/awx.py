@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import typing
 
+from .._model.archive import ENVIRONMENT, LOGIN_ENVIRONMENT
 from .._model.awx import APPROVAL, BMC_ENVIRONMENT, AwxObject, AwxWanted, Data, Question, Template
 from .._model.version import COLLECTION_VERSION
 from .awx_templates import survey, templates, way
@@ -28,7 +29,8 @@ def objects(wanted: AwxWanted) -> typing.List[AwxObject]:
     return [
         *_projects(wanted),
         _environment(wanted),
-        _credential_type(wanted),
+        _bmc_type(wanted),
+        _archive_type(wanted),
         *_notification(wanted),
         *_inventory(wanted),
         *(_job_template(wanted, template) for template in templates(_describes(wanted))),
@@ -51,7 +53,7 @@ def removals(wanted: AwxWanted) -> typing.List[AwxObject]:
         ("notification_template", (_notification_name(name),), organization),
         ("execution_environment", (name,), {}),
         ("project", (_site_name(name), _playbooks_name(name)), {**organization, "wait": False}),
-        ("credential_type", (_bmc_name(name),), {}),
+        ("credential_type", (_bmc_name(name), _archive_name(name)), {}),
     )
     return [AwxObject(kind, each, {"name": each, "state": "absent", **more}) for kind, names, more in made for each in names]
 
@@ -92,20 +94,30 @@ def _environment(wanted: AwxWanted) -> AwxObject:
     )
 
 
-def _credential_type(wanted: AwxWanted) -> AwxObject:
-    fields = [
+def _bmc_type(wanted: AwxWanted) -> AwxObject:
+    about = "Who may ask the BMCs of the nodes, for those whose inventory names nobody"
+    return _credential_type(_bmc_name(wanted.name), about, _login("Token of a session, instead of both"), BMC_ENVIRONMENT)
+
+
+def _archive_type(wanted: AwxWanted) -> AwxObject:
+    about = "Where the archive of the report goes, so that it survives the job, and who may write there"
+    # it may be signed, and is as good as a password then
+    address = {"id": "address", "label": "Address that takes PUT", "type": "string", "secret": True}
+    environment = {"address": ENVIRONMENT, **LOGIN_ENVIRONMENT}
+    return _credential_type(_archive_name(wanted.name), about, [address, *_login("Bearer token, instead of both")], environment)
+
+
+def _login(token: str) -> typing.List[Data]:
+    return [
         {"id": "user", "label": "User", "type": "string"},
         {"id": "password", "label": "Password", "type": "string", "secret": True},
-        {"id": "token", "label": "Token of a session, instead of both", "type": "string", "secret": True},
+        {"id": "token", "label": token, "type": "string", "secret": True},
     ]
-    return _made(
-        "credential_type",
-        _bmc_name(wanted.name),
-        "Who may ask the BMCs of the nodes, for those whose inventory names nobody",
-        kind="cloud",
-        inputs={"fields": fields},
-        injectors={"env": {variable: "{{ %s | default('') }}" % name for name, variable in BMC_ENVIRONMENT.items()}},
-    )
+
+
+def _credential_type(name: str, about: str, fields: typing.List[Data], environment: typing.Mapping[str, str]) -> AwxObject:
+    injectors = {"env": {variable: "{{ %s | default('') }}" % field for field, variable in environment.items()}}
+    return _made("credential_type", name, about, kind="cloud", inputs={"fields": fields}, injectors=injectors)
 
 
 def _notification(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
@@ -262,6 +274,10 @@ def _site_name(name: str) -> str:
 
 def _bmc_name(name: str) -> str:
     return f"{name}: BMC"
+
+
+def _archive_name(name: str) -> str:
+    return f"{name}: report archive"
 
 
 def _notification_name(name: str) -> str:

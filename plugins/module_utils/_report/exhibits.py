@@ -26,10 +26,12 @@ from .._model.errors import RdmaError
 from .._model.fabric import Place, Topology
 from .._model.findings import Judged
 from .._model.intent import Fabric, Intent
+from .._model.link_errors import EarlierErrors
 from .._model.load import load
 from .._model.profiles import is_infiniband
 from .._model.reachability import ObservedPings, Ping, PingPlan
 from .._model.records import Record
+from .link_errors import ErrorHistory, history
 from .matrix import Cell, Matrix, by_number
 from .seen import Seen
 from .trends import Trend, trends
@@ -148,7 +150,24 @@ def over_runs(record: Record, facts: Seen) -> typing.Tuple[typing.Tuple[Trend, .
     :raises Undrawable: its facts do not load
     """
     loaded = _load(record, facts, ("bandwidth", "earlier"))
-    return (trends(loaded[1].bandwidth, loaded[1].earlier), len(loaded[1].earlier.runs)) if loaded is not None else ((), 0)
+    if loaded is None or loaded[1].bandwidth is None or not loaded[1].earlier.runs:
+        return (), 0
+    intent, kept = loaded[0], loaded[1].earlier
+    links = held(record, facts)
+    measured = bandwidth.sound(intent.fabrics, loaded[1].bandwidth, links[1] if links is not None else bandwidth.NOTHING)
+    return trends(measured, kept), len(kept.runs)
+
+
+def errors_over_runs(record: Record, facts: Seen, earlier: EarlierErrors) -> typing.Optional[ErrorHistory]:
+    """What the links counted since the kept runs; None where the stage did not come so far.
+
+    :param record: of stage fabric
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, facts, ("topologies",)) if earlier.readings else None
+    if loaded is None:
+        return None
+    return history(record.run, [one for seen in loaded[1].topologies.values() for one in seen.value or ()], earlier)
 
 
 def fleet(records: typing.Mapping[str, Record], facts: Seen) -> typing.Dict[str, str]:

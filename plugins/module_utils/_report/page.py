@@ -8,10 +8,10 @@ import typing
 
 from .._check.sources import SOURCES, OfCluster
 from .._model.records import CLOSED, Record
-from . import comparisons, drawing, grid, node_page, nodes, operators, plans
+from . import comparisons, drawing, grid, link_errors, node_page, nodes, operators, plans
 from . import trends as over_time
 from .data import record_path
-from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, over_runs, plan
+from .exhibits import Charts, Undrawable, charts, compared, errors_over_runs, fleet, matrices, over_runs, plan
 from .listing import LABELS, MOST_GROUPS, groups, listing, next_steps, passed
 from .markup import Html, document, element, join
 from .seen import Seen
@@ -228,6 +228,8 @@ def _figures(stage: StageReport, report: Report, seen: Seen, known: Charts) -> t
         judged = [item for other in report.stages if other.record for item in other.record.judged]
         yield from (drawing.figure(drawing_of(chart, judged)) for chart in known.values())
     try:
+        counted = errors_over_runs(stage.record, seen, report.errors) if stage.name == "fabric" else None
+        yield from [link_errors.figure(counted)] if counted is not None and counted.runs else []
         planned = plan(stage.record, seen) if stage.name == "network" else None
         if planned is not None:
             yield plans.figure(planned)

@@ -44,8 +44,11 @@ class Trend:
 
 
 def trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> typing.Tuple[Trend, ...]:
-    """The middle of each rail, then the pairs that lost the most. Nothing without a kept run."""
-    now = {pair.key: pair.average_gbps for pair in (measured.pairs if measured else ()) if pair.average_gbps and pair.transport == "RDMA"}
+    """The middle of each rail, then the pairs that lost the most. Nothing without a kept run.
+
+    :param measured: without the pairs whose figure is no measurement
+    """
+    now = {pair.key: pair.average_gbps for pair in (measured.pairs if measured else ()) if pair.is_comparable}
     known, pairs = medians(earlier), []
     rails: typing.Dict[typing.Tuple[str, int], typing.List[typing.Tuple[float, ...]]] = {}
     for item in earlier.pairs:

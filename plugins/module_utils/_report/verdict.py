@@ -12,6 +12,7 @@ import typing
 from .._check.ids import PAGES
 from .._model.facts import Resume
 from .._model.findings import STAGES, Finding, Judged, Waiver
+from .._model.link_errors import EarlierErrors
 from .._model.records import CLOSED, OPEN, PENDING, Record, counts, duration
 from .seen import FactSource, Seen, no_facts
 from .text import one_line, short
@@ -90,6 +91,7 @@ class Report:
     :ivar versions: of what made the report, by name
     :ivar facts: where the figures come from
     :ivar since: what changed since the run before; None where none is kept
+    :ivar errors: error counters that the kept runs before this one have read
     :ivar pages: address of what explains a finding, with ``{page}`` for its name
     """
 
@@ -104,6 +106,7 @@ class Report:
     versions: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     facts: FactSource = no_facts
     since: typing.Optional[Since] = None
+    errors: EarlierErrors = dataclasses.field(default_factory=EarlierErrors)
     pages: str = PAGES
 
     @property

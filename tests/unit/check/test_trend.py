@@ -23,6 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier imp
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import folder_of, keep, kept
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import over_runs
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.trends import Trend, picture
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
@@ -142,3 +143,19 @@ def test_a_picture_falls_where_the_figure_does() -> None:
 def test_without_kept_runs_nothing_is_drawn_and_what_is_as_it_was_is_folded() -> None:
     assert page(Earlier()) == ""
     assert page(before(4)).startswith(", 4 before this one</summary>")
+
+
+def test_what_is_no_measurement_is_neither_judged_nor_drawn() -> None:
+    """Both take the same pairs: a picture beside a finding that nobody made would be a second opinion."""
+    first, second = pairs()[:2]
+    wrong = dataclasses.replace(first, average_gbps=2 * first.average_gbps), dataclasses.replace(second, failure="timeout")
+    measured = dataclasses.replace(FACTS.bandwidth or NONE, pairs=(*wrong, *pairs()[2:]))
+    facts = dataclasses.replace(FACTS, bandwidth=measured, earlier=before(FEWEST_RUNS))
+    (found,) = [finding for finding in check(INTENT, facts) if finding.check == "bandwidth.trend"]
+    assert found.measured.startswith(f"{len(pairs()) - 2} of {len(pairs()) - 2} ")
+    record = MADE.change("bandwidth", to_data(facts))
+    drawn, _runs = over_runs(record.records["bandwidth"], record.seen)
+    names = [trend.name for trend in drawn]
+    assert len(names) > WORLD.rails, "rails, and pairs of them"
+    for pair in (first, second):
+        assert not any(name.endswith(f"{pair.client} -> {pair.server} rail {pair.rail}") for name in names), names

@@ -189,11 +189,12 @@ def test_whole_run_is_green_twice_shows_its_waiver_and_changes_nothing(player: P
     assert first.report["green"] is True and first.report["waived"] == 1
     assert first.marks == sorted(f"{stage}-worker-{number}" for stage in OBSERVED for number in (1, 2))
     assert changed(first) == {"0"}
-    # the same once more, as an admin at a terminal wants it: what changed and what failed would be a line
+    # the same once more, as an admin at a terminal wants it: what changed and what failed would be a line, and the recap's counts are in one
     player.callback = "linerate.rdma.stages"
     second = player.play("linerate.rdma.site")
     assert second.code == 0, second.output
     assert [line for line in second.output.splitlines() if line.startswith(("changed", "fatal", "TASK", "PLAY", "ok:"))] == []
+    assert re.findall(r"^  changed +(.*)$", second.output, re.MULTILINE) == ["0 tasks"], "by Ansible's own counts"
     assert re.findall(r"^== (\w+)", second.output, re.MULTILINE) == [*STAGES, "stages"]
     assert re.findall(r"^== fabric \(usually \d+ s, by 1 run before\)\nfabric: 1 waived - gate open$", second.output, re.MULTILINE)
     assert "    waiver: a fabric under test\n" in second.output

@@ -14,9 +14,10 @@ import types
 import typing
 
 import pytest
+from ansible.executor.stats import AggregateStats
 
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
-from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import Stage, in_short, lines_of, span, tone, usual, waiting
+from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import Stage, changed, in_short, lines_of, span, tone, usual, waiting
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOREIGN = """
@@ -143,7 +144,23 @@ def test_a_stage_that_ends_with_what_it_has_just_said_does_not_say_it_twice(call
     assert callback._display.lines[-2:] == ["fatal: [localhost]: another", "message"]
 
 
+def test_the_end_has_what_ansible_counts_as_changed_also_where_no_line_said_so(callback: CallbackModule) -> None:
+    """A task in a loop whose items are hidden, a handler, a result that Ansible counts by itself: whoever reads no line of it still sees the count."""
+    stats = AggregateStats()
+    for host, count in (("localhost", 2), ("worker-1", 1), ("worker-2", 0)):
+        stats.increment("ok", host)
+        for _time in range(count):
+            stats.increment("changed", host)
+    callback._stages.append(Stage("platform", 0.0))
+    callback.v2_playbook_on_stats(stats)
+    assert callback._display.lines[-1] == "  changed             3 tasks: localhost 2, worker-1 1"
+    assert callback._display.lines[-2].startswith("  total ")
+
+
 def test_words() -> None:
+    assert changed({"worker-1": 0}) == "  changed             0 tasks" and changed({"worker-1": 1}) == "  changed             1 task: worker-1 1"
+    many = {f"worker-{number}": number for number in range(6)}
+    assert changed(many) == "  changed             15 tasks: worker-5 5, worker-4 4, worker-3 3 and 2 more hosts"
     assert span(42.4) == "42 s" and span(130) == "2 min 10 s"
     assert usual({"usual_seconds": 3.5, "usual_runs": 2}) == (3.5, 2)
     assert usual({}) is None and usual({"usual_seconds": 3.5, "usual_runs": 0}) is None

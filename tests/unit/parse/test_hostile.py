@@ -24,6 +24,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _parse
+from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import Address
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import OperatorSettings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
@@ -104,6 +105,12 @@ def seen_in(log: NcclLog) -> typing.Any:
     return (*log.versions, *log.processes, *log.communicators, *log.problems)
 
 
+def address_in(text: str) -> typing.Any:
+    """Whatever has no scheme is the path of a folder: no news."""
+    found = parser("archive.place_of")(text)
+    return found if isinstance(found, Address) else None
+
+
 def share(text: str) -> typing.Any:
     return parser("kubernetes.addresses.parse_blocks")(text, 1).share(3)
 
@@ -145,6 +152,7 @@ device mlx5_4
   local address:  LID 0x0001, QPN 0x000011, PSN 0x9a3f12, GID ::
 code 124
 """
+SIGNED = "X-Amz-Date=20260102T030405Z&X-Amz-Expires=3600&X-Amz-Signature=0"
 LEASE = {
     "metadata": {"name": "linerate-rdma", "uid": "u", "resourceVersion": "7", "annotations": {"linerate.rdma/run": "run-1"}},
     "spec": {"holderIdentity": "run-1@control-1", "leaseDurationSeconds": 60, "renewTime": "2026-01-02T12:00:00.000000Z", "leaseTransitions": 1},
@@ -262,6 +270,9 @@ TEXT: typing.Dict[str, Text] = {
 }
 
 
+TEXT["archive.place_of"] = Text(address_in, ["https://dav.example.com:8443/reports/", "https://s3.example.com/a/{run}?X-Amz-Signature=0"], (None,))
+TEXT["archive.expiry"] = Text(lambda text: parser("archive.expiry")(Address("https://s3.example.com/a", f"?{text}")), [SIGNED], (None,))
+TEXT["archive.refusal_words"] = Text(parser("archive.refusal_words"), ["<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"], ("",))
 TEXT["registry.challenge"] = Text(parser("registry.challenge"), ['Bearer realm="https://auth.example/token",service="site",scope="repository:a:pull"'], (None,))
 TEXT["registry.logins"] = Text(parser("registry.logins"), ['{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}'], ({},))
 TEXT["registry.token_of"] = Text(parser("registry.token_of"), ['{"token": "a.b.c"}'])

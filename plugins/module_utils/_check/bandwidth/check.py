@@ -81,7 +81,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         best = ground.best(pairs)
         for pair in pairs:
             findings += _pair(ground, pair, best)
-        sound_pairs = [(subject_of(fabric, pair), pair) for pair in pairs if pair.transport == "RDMA" and not pair.failure and not ground.doubt(pair)]
+        sound_pairs = [(subject_of(fabric, pair), pair) for pair in pairs if pair.is_comparable and not ground.doubt(pair)]
         findings += check_trend(fabric.name, sound_pairs, facts.earlier)
         findings += _suspects(ground, pairs, plan, facts)
     findings += check_unread(facts.earlier)

@@ -21,7 +21,7 @@ End = typing.Tuple[str, int]
 
 def end_of(end: LinkEnd) -> End:
     """As ibqueryerrors and iblinkinfo name it."""
-    return end.port_guid or end.guid, end.port
+    return end.place
 
 
 def could_be(capabilities: typing.Optional[SeenCapabilities]) -> typing.Dict[End, str]:

@@ -14,6 +14,7 @@ import operator
 import re
 import typing
 
+from ..._model.archive import VARIABLE, ArchiveFacts
 from ..._model.controller import ControllerFacts
 from ..._model.findings import FAIL, PASS, WARN, Finding, Waiver, never_waived, ok
 from ..._model.host_intent import HostNeeds, Kubelet, Memlock
@@ -41,6 +42,9 @@ VARIABLES = (
     "rdma_disruption",
     "rdma_report_dir",
     "rdma_report_keep",
+    "rdma_report_archive",
+    "rdma_report_archive_ca",
+    "rdma_report_archive_keep",
     "rdma_report_pages",
     "rdma_judged_dir",
     "rdma_intent_applied",
@@ -87,11 +91,13 @@ class Facts:
     :ivar nodes: names of the inventory's group ``rdma_nodes``
     :ivar variables: names of all variables that start with ``rdma_``
     :ivar controller: answer of controller_info; None where a stage that runs alone judges the intent
+    :ivar archive: whether the archive of the report can go where it shall; None where it goes nowhere, or a stage that runs alone judges the intent
     """
 
     nodes: typing.Tuple[str, ...] = ()
     variables: typing.Tuple[str, ...] = ()
     controller: typing.Optional[ControllerFacts] = None
+    archive: typing.Optional[ArchiveFacts] = None
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -108,7 +114,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += told(_check_measures, intent)
     findings += told(_check_waivers, intent)
     findings += told(operators.check, intent)
-    return (*findings, *controller.check(intent, facts.controller))
+    return (*findings, *controller.check(intent, facts.controller), *_check_archive(facts.archive))
 
 
 def mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -191,6 +197,17 @@ def _check_variables(variables: typing.Tuple[str, ...]) -> typing.List[Finding]:
         remedy = "Rename it; names that start with rdma_ belong to this collection."
         findings.append(Finding("validate.variables", name, status, "unknown variable", expected, why, remedy))
     return findings or [ok("validate.variables", "inventory", "no unknown rdma_ variable", "no unknown rdma_ variable")]
+
+
+def _check_archive(seen: typing.Optional[ArchiveFacts]) -> typing.List[Finding]:
+    """Told before the first stage: a report that can't be kept is known hours later otherwise, when the job's container goes with it."""
+    if seen is None:
+        return []
+    expected = "a folder that can be written, or an address that answers"
+    if not seen.error:
+        return [ok("validate.archive", VARIABLE, seen.place, expected)]
+    why = "The archive of the report could not go there when the run ends, and what only the job's container has is gone with it."
+    return [_bad("archive", VARIABLE, seen.error, expected, why, f"{seen.remedy}.")]
 
 
 def _read(intent: Intent) -> typing.Iterator[Finding]:

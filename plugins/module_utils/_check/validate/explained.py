@@ -34,6 +34,25 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         ),
         remedy=("Give a kubeconfig that works from where Ansible runs: `K8S_AUTH_KUBECONFIG`, or `module_defaults` of the group `linerate.rdma.cluster`."),
     ),
+    "validate.archive": Explanation(
+        means="The archive of the report can't go where `rdma_report_archive` says. The report would be gone with the job's container.",
+        measured=(
+            "A folder: a file is written there and removed. An address: its form, the credentials beside it, until when its signature holds, and any answer to"
+            " `HEAD`, without the query and the credentials."
+        ),
+        causes=(
+            "The folder is not mounted in this job, or belongs to another user.",
+            "The host is not reached from where Ansible runs: DNS, a firewall, a proxy that the environment does not name.",
+            "The certificate is of an authority of your own, and `rdma_report_archive_ca` does not name it.",
+            "A signed address is over.",
+            "A token or a password would go over plain http.",
+        ),
+        look=(
+            "ls -ld /srv/reports; df -h /srv/reports",
+            "curl --head https://dav.example.com/reports/",
+        ),
+        remedy=("Do what the finding says. To run without it: `-e rdma_report_archive=`. What is allowed: [the report](../report.md#where-it-survives)."),
+    ),
     "validate.claims": Explanation(
         means="Two fabrics select the same HCAs, and their profiles can't share them.",
         measured="`select` of each pair of fabrics: lists that meet, or a selector that takes all of the other's.",

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Brings the archive of a run to where it survives the job. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from ansible.errors import AnsibleError
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import (
+    ENVIRONMENT,
+    LOGIN_ENVIRONMENT,
+    VARIABLE,
+    ArchiveError,
+    ArchiveFacts,
+    Login,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import PATIENCE, look, send
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
+
+
+class ActionModule(ControllerAction):
+    """Takes address and credentials from the variable and the environment itself: they are no arguments, so that no log, callback or result ever has them."""
+
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        **FOLDER_SPEC,
+        "state": {"type": "str", "choices": ["sent", "checked"], "default": "sent"},
+        "keep": {"type": "int", "default": 100},
+        "ca_path": {"type": "path"},
+        "seconds": {"type": "float", "default": PATIENCE},
+    }
+
+    def work(self, options: Result, variables: Result) -> Result:
+        return self._checked(options, variables) if options["state"] == "checked" else self._sent(options, variables)
+
+    def _checked(self, options: Result, variables: Result) -> Result:
+        """The answer is a fact, which stage validate judges. None where nobody names a place."""
+        shown = ""
+        try:
+            place = place_of(self._said(variables))
+            if place is None:
+                return {"place": ""}
+            shown = place.shown
+            _look_at_keep(options["keep"])
+            look(place, _login(), options["ca_path"] or "", bool(self._task.check_mode))
+            fact = ArchiveFacts(shown)
+        except ArchiveError as error:
+            fact = ArchiveFacts(shown, error.seen, error.remedy)
+        FactFolder(options["facts_dir"], options["run"]).write("report_archive", value={"archive": fact})
+        return {"place": fact.place}
+
+    def _sent(self, options: Result, variables: Result) -> Result:
+        place = place_of(self._said(variables))
+        if place is None:
+            return {"place": "", "lines": [], "sent": False}
+        _look_at_keep(options["keep"])
+        if self._task.check_mode:
+            line = f"check mode: the archive of this run would go to {place.shown}, and nothing was sent"
+            return {"place": place.shown, "lines": [line], "sent": False}
+        try:
+            sent = send(options["facts_dir"], options["run"], place, _login(), options["ca_path"] or "", options["keep"], options["seconds"])
+        except ArchiveError as error:
+            failure = {"kind": type(error).__name__, "seen": error.seen, "remedy": error.remedy}
+            return {"failed": True, "msg": str(error), "failure": failure, "again": error.again, "place": place.shown, "lines": [], "sent": False}
+        lines = [f"archive: {sent.place}, {sent.size} bytes", f"SHA-256: {sent.sha256}{f', in {sent.sum_place}' if sent.sum_place else ''}"]
+        lines += [f"{len(sent.removed)} older archives removed"] if sent.removed else []
+        return {"place": sent.place, "sha256": sent.sha256, "removed": list(sent.removed), "lines": lines, "sent": True}
+
+    def _said(self, variables: Result) -> typing.Any:
+        """What the variable says; where it is not set, the environment. An empty one says that nothing is to be sent.
+
+        :raises ArchiveError: the variable can't be read
+        """
+        try:
+            said = self._templar.template(variables.get(VARIABLE))
+            # text at once: an undefined value, or one of a vault, says so only when it is used
+            said = str(said) if isinstance(said, str) else said
+        except AnsibleError as error:
+            seen = f"the variable {VARIABLE} can't be read ({type(error).__name__})"
+            raise ArchiveError(seen, "Look at it: ansible-inventory --host localhost; give the password of its vault") from None
+        return os.environ.get(ENVIRONMENT) if said is None else said
+
+
+def _look_at_keep(keep: int) -> None:
+    if keep < 1:
+        raise ArchiveError(f"{VARIABLE}_keep is {keep}, and not even the archive of this run would stay", "Give 1 or more")
+
+
+def _login() -> Login:
+    return Login(**{name: os.environ.get(variable, "") for name, variable in LOGIN_ENVIRONMENT.items()})

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The error counters of all links that the runs that are kept have read."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.errors import RdmaError
+from .._model.fabric import SeenTopology
+from .._model.link_errors import EarlierErrors, ErrorReading, reading_of
+from .._model.load import load
+from .facts import FactFolder, read_start
+from .history import folder_of, kept
+
+#: runs that are read: the facts of a large fabric are megabytes each
+MOST_RUNS = 20
+
+
+def earlier_errors(report_dir: str, run: str) -> EarlierErrors:
+    """What the kept runs before this one read, the oldest first. Whatever they were asked for: a link is a link, and check mode reads as well.
+
+    :returns: a run that can't be read is named; one that read no counters is left out
+    :raises FileError: the folder of the runs can't be read
+    """
+    readings: typing.List[ErrorReading] = []
+    unread: typing.List[str] = []
+    for name in [name for name in kept(report_dir) if name < run][-MOST_RUNS:]:
+        try:
+            reading = reading_of(name, _seen(folder_of(report_dir, name), name))
+        except RdmaError as error:
+            unread.append(f"{name}: {error}")
+            continue
+        readings += [reading] if reading.ends else []
+    return EarlierErrors(tuple(readings), tuple(unread))
+
+
+def _seen(path: str, run: str) -> typing.Iterator[SeenTopology]:
+    start, folder = read_start(path), FactFolder(path, run)
+    chosen = folder.value("vantage_points") or () if start is not None else ()
+    for node in chosen:
+        fact = folder.read("topologies", node)
+        if fact is not None and fact.value is not None:
+            seen: typing.Tuple[SeenTopology, ...] = load(typing.Tuple[SeenTopology, ...], fact.value, "topologies")
+            yield from seen

@@ -1,0 +1,288 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Brings the archive of a run to where it survives the job: a folder, or an address that takes PUT. Runs on the controller.
+
+An answer elsewhere (a redirection) is not followed: what was meant for one host, a signature or a token, is no other host's business.
+"""
+
+from __future__ import annotations
+
+import datetime
+import http.client
+import os
+import re
+import socket
+import ssl
+import tempfile
+import typing
+import urllib.error
+
+from ansible.module_utils.urls import open_url
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import VARIABLE, Address, ArchiveError, Folder, Login, Place
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import plain
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import checksum, pack
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import write_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import expiry, place_of, refusal_words
+
+#: seconds in which a server must give a sign
+PATIENCE = 60.0
+#: the same for a look at it, before the run
+_PATIENCE_FOR_A_LOOK = 15.0
+#: bytes of a refusal that are read
+_MOST = 65536
+#: answers that a moment later may be others
+_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+_NAME = re.compile(r"rdma-evidence-([0-9]{8}T[0-9]{6}Z-[0-9a-f]{6})\.tar\.gz")
+_OFF = f"or leave {VARIABLE} out"
+
+
+class Sent(typing.NamedTuple):
+    """:ivar place: of the archive, as it may be shown
+    :ivar sha256: of the archive
+    :ivar size: of the archive, in bytes
+    :ivar sum_place: of its checksum; empty where none could be put beside it
+    :ivar removed: older archives that are not kept any more
+    """
+
+    place: str
+    sha256: str
+    size: int
+    sum_place: str = ""
+    removed: typing.Tuple[str, ...] = ()
+
+
+def look(place: Place, login: Login, authority: str, dry: bool) -> None:
+    """Whether the archive can go there, as far as that shows without sending it.
+
+    :param authority: file with certificates that are trusted in place of the system's; empty: the system's
+    :param dry: nothing is written
+    :raises ArchiveError: it can't
+    """
+    if isinstance(place, Folder):
+        _look_at_folder(place, dry)
+        return
+    _look_at_login(place, login)
+    if authority:
+        try:
+            ssl.create_default_context(cafile=authority)
+        except (OSError, ValueError) as error:
+            seen = f"{authority} holds no certificate that can be trusted: {getattr(error, 'strerror', None) or type(error).__name__}"
+            raise ArchiveError(seen, f"Name a file of PEM in {VARIABLE}_ca, or leave it out") from None
+    until = expiry(place)
+    if until is not None and until <= datetime.datetime.now(datetime.timezone.utc):
+        seen = f"the signature of {place.shown} is over since {until:%Y-%m-%d %H:%M:%S} UTC"
+        raise ArchiveError(seen, "Sign the address anew, for longer than the run takes")
+    # whoever answers is there, whatever it says: a signature for PUT is good for nothing else, so it is not sent
+    _request(place, "HEAD", place.of("look", ""), Login(), authority, _PATIENCE_FOR_A_LOOK, None, bare=True)
+
+
+def send(report_dir: str, run: str, place: Place, login: Login, authority: str, keep: int, patience: float = PATIENCE) -> Sent:
+    """Pack the folder of a run, and bring it there, the checksum after it: where one is, the archive is whole.
+
+    :param keep: archives that stay in a folder, this one included; addresses keep what they keep
+    :param patience: seconds in which a server must give a sign
+    :raises ArchiveError: the place does not take it
+    :raises FileError: something of the run can't be read, or the folder not written
+    """
+    top = f"rdma-evidence-{run}"
+    name = f"{top}.tar.gz"
+    if isinstance(place, Folder):
+        folder = path_of(place)
+        path = os.path.join(folder, name)
+        pack(report_dir, path, top)
+        digest = checksum(path)
+        write_text(f"{path}.sha256", _sum_line(digest, name))
+        return Sent(path, digest, os.path.getsize(path), f"{path}.sha256", tuple(_prune(folder, run, keep)))
+    _look_at_login(place, login)
+    with tempfile.TemporaryDirectory(prefix="linerate-rdma-") as folder:
+        path = os.path.join(folder, name)
+        pack(report_dir, path, top)
+        digest = checksum(path)
+        with open(path, "rb") as stream:
+            content = stream.read()
+    base = place.of(run, name)
+    _request(place, "PUT", base, login, authority, patience, content)
+    shown = place.cut(base)
+    if place.query and not place.in_folder:
+        # the signature is of one file
+        return Sent(shown, digest, len(content))
+    _request(place, "PUT", f"{base}.sha256", login, authority, patience, _sum_line(digest, base.rpartition("/")[2]).encode())
+    return Sent(shown, digest, len(content), place.cut(f"{base}.sha256"))
+
+
+def path_of(place: Folder) -> str:
+    """Absolute path, from where ansible-playbook was called."""
+    return os.path.abspath(os.path.expanduser(place.path))
+
+
+def _sum_line(digest: str, name: str) -> str:
+    """As ``sha256sum --check`` takes it."""
+    return f"{digest}  {name}\n"
+
+
+def _look_at_folder(place: Folder, dry: bool) -> None:
+    path = path_of(place)
+    try:
+        if not dry:
+            os.makedirs(path, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path):
+                return
+        there = path
+        while not os.path.lexists(there):
+            there = os.path.dirname(there)
+        if not os.path.isdir(there):
+            raise NotADirectoryError(20, "Not a directory")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise ArchiveError(
+            f"the folder {path} can't be written: {error.strerror}", f"Make it, and let this user write there; name another one, {_OFF}"
+        ) from error
+
+
+def _look_at_login(place: Address, login: Login) -> None:
+    """:raises ArchiveError: it contradicts itself, or would be sent for all to read"""
+    if login.token and (login.user or login.password):
+        raise ArchiveError(
+            f"{place.shown}: both a token and a user are in the environment", "Set RDMA_REPORT_ARCHIVE_TOKEN, or user and password, and not both"
+        )
+    if bool(login.user) != bool(login.password):
+        raise ArchiveError(f"{place.shown}: a user without a password, or a password without a user, is in the environment", "Set both, or none")
+    if not (login.token + login.user + login.password).isprintable() or not login.token.isascii():
+        raise ArchiveError(f"{place.shown}: user, password or token in the environment has a sign that no header has", "Set it again, on one line")
+    if login.is_named and place.is_clear:
+        seen = f"{place.shown} is not encrypted, and whoever is on the way would read password or token"
+        raise ArchiveError(seen, "Give an https address, or leave the credentials out")
+
+
+def _request(
+    place: Address, method: str, base: str, login: Login, authority: str, patience: float, content: typing.Optional[bytes], bare: bool = False
+) -> None:
+    """:param bare: without the query, and any answer will do
+    :raises ArchiveError: no answer, or a refusal
+    """
+    headers = {} if content is None else {"Content-Type": "application/gzip" if content[:2] == b"\x1f\x8b" else "text/plain"}
+    if login.token:
+        headers["Authorization"] = f"Bearer {login.token}"
+    shown = base if bare else place.cut(base)
+    try:
+        answer = open_url(
+            base + ("" if bare else place.query),
+            data=content,
+            headers=headers,
+            method=method,
+            timeout=patience,
+            url_username=login.user or None,
+            url_password=login.password or None,
+            force_basic_auth=bool(login.user),
+            follow_redirects="none",
+            ca_path=authority or None,
+            http_agent="linerate.rdma",
+            use_netrc=False,
+        )
+    except urllib.error.HTTPError as error:
+        with error:
+            if not bare:
+                raise _refused(shown, error, place, login) from None
+    # whatever is raised, its own text may hold the whole address
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise _silent(shown, error, patience) from None
+    else:
+        with answer:
+            pass
+
+
+def _refused(shown: str, error: urllib.error.HTTPError, place: Address, login: Login) -> ArchiveError:
+    try:
+        words = refusal_words(error.read(_MOST).decode("utf-8", errors="replace"))
+    except (OSError, http.client.HTTPException):
+        words = ""
+    words = _without_secrets(words, place, login)
+    seen = f"{shown} did not take the archive: HTTP {error.code} {http.client.responses.get(error.code, '')}".rstrip()
+    seen += f" ({words})" if words else ""
+    return ArchiveError(seen, _remedy(error, place), error.code in _AGAIN)
+
+
+def _without_secrets(words: str, place: Address, login: Login) -> str:
+    """What a server says, without what it was sent."""
+    parts = [part for item in place.query[1:].split("&") for part in (item, item.partition("=")[2])]
+    for secret in sorted((login.password, login.token, place.query, *parts), key=len, reverse=True):
+        words = words.replace(secret, "...") if len(secret) > 3 else words
+    return words
+
+
+def _remedy(error: urllib.error.HTTPError, place: Address) -> str:
+    code = error.code
+    if 300 <= code < 400:
+        to = _elsewhere(error.headers.get("Location"))
+        return f"It is elsewhere{f', at {to}' if to else ''}: give the address of that place itself, signed for it where it is signed"
+    if code in (400, 403) and place.query:
+        return "Sign the address anew: for PUT, for this very file, for longer than the run takes, and by somebody who may write it"
+    if code == 401 or (code == 403 and not place.query):
+        return "Look at user and password, or the token, in the environment of ansible-playbook (RDMA_REPORT_ARCHIVE_*), and whether they may write there"
+    if code in (404, 409):
+        return "Make the folder, or the bucket, and look whether the address is right"
+    if code in (405, 501):
+        return "Give an address that takes PUT: WebDAV, or a signed address of S3"
+    if code == 413:
+        return "Raise the size that the server, or a proxy before it, takes"
+    if code in (402, 507):
+        return "Make room there, or give another place"
+    return "Look at the server; then send it again: ansible-playbook linerate.rdma.report"
+
+
+def _elsewhere(location: typing.Optional[str]) -> str:
+    """Where a server sends to, as it may be shown; empty where it is no address."""
+    try:
+        found = place_of(location)
+    except ArchiveError:
+        return ""
+    return plain(found.shown, 300) if isinstance(found, Address) else ""
+
+
+def _silent(shown: str, error: Exception, patience: float) -> ArchiveError:
+    reason: typing.Any = getattr(error, "reason", None)
+    cause = reason if isinstance(reason, Exception) else error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        seen = f"{shown}: its certificate is not trusted: {plain(cause.verify_message or 'no reason is given', 200)}"
+        return ArchiveError(seen, f"Name the authority in {VARIABLE}_ca, a file of PEM, and the host as the certificate does")
+    if isinstance(cause, ssl.SSLError):
+        return ArchiveError(
+            f"{shown}: no TLS: {plain(str(cause.reason or 'no reason is given'), 100)}", "Look whether that port speaks TLS, or needs http:// instead"
+        )
+    if isinstance(cause, (socket.timeout, TimeoutError)):
+        return ArchiveError(f"{shown} gave no sign within {patience:g} s", "Look whether it is up, and whether a firewall or a proxy is on the way", True)
+    if isinstance(cause, socket.gaierror):
+        return ArchiveError(f"{shown}: nobody knows this host: {cause.strerror}", "Correct the name, or the DNS of where ansible-playbook runs", True)
+    if isinstance(cause, ConnectionRefusedError):
+        return ArchiveError(f"{shown}: the connection is refused", "Look whether it is up, and whether the port is right", True)
+    if isinstance(cause, (BrokenPipeError, ConnectionResetError, http.client.RemoteDisconnected)):
+        seen = f"{shown} ended the connection before it had all of it, and without an answer"
+        return ArchiveError(seen, "Look at its log; a limit of size is the likeliest cause", True)
+    if isinstance(cause, OSError) and cause.strerror:
+        return ArchiveError(f"{shown} is not reached: {plain(str(cause.strerror), 200)}", "Look whether it is up, and the way there", True)
+    return ArchiveError(f"{shown} is not reached: {type(cause).__name__}", "Look whether it is up, and whether it speaks HTTP", True)
+
+
+def _prune(folder: str, run: str, keep: int) -> typing.Iterator[str]:
+    """Let the oldest go. Only what has the name of an archive is one.
+
+    :raises ArchiveError: one of them can't be removed
+    """
+    try:
+        there = sorted(match[1] for match in map(_NAME.fullmatch, os.listdir(folder)) if match)
+        for old in there[: -max(1, keep)]:
+            if old != run:
+                path = os.path.join(folder, f"rdma-evidence-{old}.tar.gz")
+                os.unlink(path)
+                if os.path.exists(f"{path}.sha256"):
+                    os.unlink(f"{path}.sha256")
+                yield path
+    except OSError as error:
+        seen = f"an old archive in {folder} can't be removed: {error.strerror}; that of this run is there"
+        raise ArchiveError(seen, f"Let this user remove files there, or raise {VARIABLE}_keep") from error

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The archive of a run on its way: folders, and servers that take it, refuse it, are elsewhere, slow or not there. No secret is in what is told."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import pathlib
+import socket
+import threading
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import Address, ArchiveError, Folder, Login, Place
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import unpack
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import Sent, look, send
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
+from ansible_collections.linerate.rdma.tests.unit.put_server import PutServer
+
+RUN, LATER = "20260102T030405Z-aaaaaa", "20260103T030405Z-bbbbbb"
+NAME = f"rdma-evidence-{RUN}.tar.gz"
+WORD = "5ecret-0123456789"
+PATIENCE = 20.0
+NOBODY = Login()
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+
+
+@pytest.fixture()
+def report(tmp_path: pathlib.Path) -> str:
+    folder = str(tmp_path / "report")
+    FactFolder(folder, RUN).begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", nodes=("worker-1",)))
+    return folder
+
+
+@pytest.fixture()
+def server() -> typing.Iterator[PutServer]:
+    with PutServer() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("authority"))
+
+
+def at(said: str) -> Place:
+    found = place_of(said)
+    assert found is not None
+    return found
+
+
+def sent(report: str, said: str, login: Login = NOBODY, authority: str = "", keep: int = 9, patience: float = PATIENCE) -> Sent:
+    return send(report, RUN, at(said), login, authority, keep, patience)
+
+
+def refused(report: str, said: str, login: Login = NOBODY, authority: str = "", patience: float = PATIENCE) -> ArchiveError:
+    with pytest.raises(ArchiveError) as told:
+        sent(report, said, login, authority, patience=patience)
+    assert told.value.remedy and WORD not in str(told.value) and base64.b64encode(f"me:{WORD}".encode()).decode() not in str(told.value)
+    return told.value
+
+
+def test_a_server_has_the_archive_and_then_its_checksum(report: str, server: PutServer, tmp_path: pathlib.Path) -> None:
+    found = sent(report, f"{server.address}/reports/")
+    assert [request.path for request in server.asked] == [f"/reports/{NAME}", f"/reports/{NAME}.sha256"]
+    content = server.files[f"/reports/{NAME}"]
+    assert found == Sent(f"{server.address}/reports/{NAME}", hashlib.sha256(content).hexdigest(), len(content), f"{server.address}/reports/{NAME}.sha256")
+    assert server.files[f"/reports/{NAME}.sha256"].decode() == f"{found.sha256}  {NAME}\n"
+    (tmp_path / NAME).write_bytes(content)
+    assert "run.json" in unpack(str(tmp_path / NAME), str(tmp_path / "back"))
+
+
+def test_the_name_of_the_run_may_be_anywhere_in_the_path(report: str, server: PutServer) -> None:
+    sent(report, f"{server.address}/a/{{run}}/report.tar.gz")
+    assert sorted(server.files) == [f"/a/{RUN}/report.tar.gz", f"/a/{RUN}/report.tar.gz.sha256"]
+    assert server.files[f"/a/{RUN}/report.tar.gz.sha256"].decode().endswith("  report.tar.gz\n")
+
+
+def test_a_signed_address_gets_the_archive_alone_and_its_query_is_not_told(report: str, server: PutServer) -> None:
+    found = sent(report, f"{server.address}/last.tar.gz?X-Amz-Signature={WORD}")
+    assert list(server.files) == [f"/last.tar.gz?X-Amz-Signature={WORD}"]
+    assert found.place == f"{server.address}/last.tar.gz?..." and found.sum_place == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "again", "word"),
+    [
+        (401, False, "password"),
+        (403, False, "RDMA_REPORT_ARCHIVE_"),
+        (404, False, "folder"),
+        (405, False, "WebDAV"),
+        (413, False, "size"),
+        (418, False, "server"),
+        (429, True, "server"),
+        (503, True, "server"),
+        (507, False, "room"),
+    ],
+)
+def test_a_refusal_is_told_with_what_to_do(report: str, server: PutServer, code: int, again: bool, word: str) -> None:
+    server.answers = [code]
+    error = refused(report, f"{server.address}/reports/")
+    assert f"HTTP {code}" in error.seen and word in error.remedy and error.again is again
+    assert len(server.asked) == 1 and not server.files, "no checksum of an archive that is not there"
+
+
+def test_a_signature_that_is_over_is_told_in_the_words_of_s3(report: str, server: PutServer) -> None:
+    server.answers = [403]
+    server.body = f"<Error><Code>AccessDenied</Code><Message>{WORD} has expired</Message><Key>{WORD}</Key></Error>".encode()
+    error = refused(report, f"{server.address}/last.tar.gz?X-Amz-Signature={WORD}")
+    assert "AccessDenied: ... has expired" in error.seen and "Sign the address anew" in error.remedy and not error.again
+
+
+def test_an_answer_elsewhere_is_not_followed(report: str, server: PutServer, certificates: Certificates) -> None:
+    with PutServer(certificates.of()) as other:
+        server.answers, server.headers = [307], {"Location": f"{other.address}/there/?token={WORD}"}
+        error = refused(report, f"{server.address}/reports/")
+        assert "HTTP 307" in error.seen and f"at {other.address}/there/?..." in error.remedy and not other.asked
+
+
+def test_credentials_go_by_tls_to_whom_is_trusted(report: str, certificates: Certificates) -> None:
+    with PutServer(certificates.of()) as server:
+        sent(report, f"{server.address}/", Login(token=WORD), str(certificates.authority))
+        sent(report, f"{server.address}/", Login("me", WORD), str(certificates.authority))
+    assert [request.authorization for request in server.asked[1:3]] == [f"Bearer {WORD}", "Basic " + base64.b64encode(f"me:{WORD}".encode()).decode()]
+
+
+def test_who_is_not_trusted_is_sent_nothing(report: str, certificates: Certificates) -> None:
+    with PutServer(certificates.of()) as server:
+        error = refused(report, f"{server.address}/", Login(token=WORD))
+        assert "not trusted" in error.seen and "rdma_report_archive_ca" in error.remedy and not server.asked
+    with PutServer(certificates.of(days=-1)) as server:
+        assert "expired" in refused(report, f"{server.address}/", Login(token=WORD), str(certificates.authority)).seen and not server.asked
+
+
+@pytest.mark.parametrize("login", [Login(token=WORD), Login("me", WORD)])
+def test_credentials_are_not_sent_for_all_to_read(report: str, server: PutServer, login: Login) -> None:
+    assert "not encrypted" in refused(report, f"{server.address}/", login).seen and not server.asked
+
+
+@pytest.mark.parametrize("login", [Login("me", WORD, WORD), Login("me"), Login(password=WORD), Login(token=f"{WORD}\nX: y")])
+def test_credentials_that_contradict_themselves_are_refused(report: str, login: Login) -> None:
+    refused(report, "https://localhost:1/", login)
+
+
+def test_nobody_there_is_told(report: str) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        error = refused(report, f"http://127.0.0.1:{closed.getsockname()[1]}/last?{WORD}")
+    assert "refused" in error.seen and error.again
+
+
+def test_a_server_that_gives_no_sign_is_given_up(report: str, server: PutServer) -> None:
+    server.silent = True
+    error = refused(report, f"{server.address}/last?{WORD}", patience=0.2)
+    assert "gave no sign within 0.2 s" in error.seen and error.again
+
+
+def test_a_connection_that_ends_without_an_answer_is_told(report: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def hang_up() -> None:
+            connection, _peer = listener.accept()
+            with connection:
+                connection.recv(1)
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        error = refused(report, f"http://127.0.0.1:{listener.getsockname()[1]}/last?{WORD}")
+        thread.join()
+    assert "ended the connection" in error.seen and "size" in error.remedy and error.again
+
+
+def test_what_speaks_no_http_is_told_without_the_address(report: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def babble() -> None:
+            connection, _peer = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"220 ftp ready\r\n")
+                connection.recv(65536)
+
+        thread = threading.Thread(target=babble)
+        thread.start()
+        assert "is not reached" in refused(report, f"http://127.0.0.1:{listener.getsockname()[1]}/last?{WORD}").seen
+        thread.join()
+
+
+def test_a_folder_keeps_the_newest_under_their_own_names(report: str, tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "kept"
+    found = sent(report, str(folder))
+    assert sorted(os.listdir(folder)) == [NAME, f"{NAME}.sha256"]
+    assert (folder / f"{NAME}.sha256").read_text() == f"{hashlib.sha256((folder / NAME).read_bytes()).hexdigest()}  {NAME}\n" and found.removed == ()
+    (folder / "of somebody else.tar.gz").touch()
+    (folder / "rdma-evidence-20250101T000000Z-cccccc.tar.gz").touch()
+    FactFolder(report, LATER).begin(RunStart(LATER, "2026-01-03T03:04:05+00:00"))
+    after = send(report, LATER, Folder(str(folder)), Login(), "", 1)
+    assert [os.path.basename(path) for path in after.removed] == ["rdma-evidence-20250101T000000Z-cccccc.tar.gz", NAME]
+    assert sorted(os.listdir(folder)) == ["of somebody else.tar.gz", f"rdma-evidence-{LATER}.tar.gz", f"rdma-evidence-{LATER}.tar.gz.sha256"]
+
+
+def test_the_archive_of_an_older_run_is_not_removed_as_it_comes(report: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / f"rdma-evidence-{LATER}.tar.gz").touch()
+    assert os.path.exists(sent(report, str(tmp_path / "kept"), keep=1).place)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_and_after(report: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").touch()
+    for dry in (True, False):
+        with pytest.raises(ArchiveError, match=r"can't be written: (Not a directory|File exists)"):
+            look(Folder(str(tmp_path / "file" / "deeper")), Login(), "", dry)
+    with pytest.raises(FileError, match="can't be written"):
+        sent(report, str(tmp_path / "file" / "deeper"))
+
+
+def test_a_look_leaves_no_file_and_in_check_mode_no_folder(tmp_path: pathlib.Path) -> None:
+    look(Folder(str(tmp_path / "dry" / "deeper")), Login(), "", True)
+    assert os.listdir(tmp_path) == []
+    look(Folder(str(tmp_path / "wet" / "deeper")), Login(), "", False)
+    assert os.listdir(tmp_path / "wet" / "deeper") == []
+
+
+def test_a_look_shows_no_secret_to_a_server_and_takes_any_answer(server: PutServer) -> None:
+    look(at(f"{server.address}/last.tar.gz?X-Amz-Signature={WORD}"), Login(), "", True)
+    assert [(request.method, request.path, request.authorization) for request in server.asked] == [("HEAD", "/last.tar.gz", None)]
+
+
+def test_a_look_finds_what_would_fail_later(certificates: Certificates, tmp_path: pathlib.Path) -> None:
+    with PutServer(certificates.of()) as server:
+        look(at(f"{server.address}/"), Login(token=WORD), str(certificates.authority), False)
+        assert [request.authorization for request in server.asked] == [None]
+        with pytest.raises(ArchiveError, match="not trusted"):
+            look(at(f"{server.address}/"), Login(token=WORD), "", False)
+        (tmp_path / "no.pem").write_text("no certificate")
+        for authority in (tmp_path / "no.pem", tmp_path / "absent.pem"):
+            with pytest.raises(ArchiveError, match="holds no certificate"):
+                look(at(f"{server.address}/"), Login(), str(authority), False)
+    signed = Address("https://localhost:1/last", "?X-Amz-Date=20200102T030405Z&X-Amz-Expires=3600")
+    with pytest.raises(ArchiveError, match="over since 2020-01-02 04:04:05 UTC"):
+        look(signed, Login(), "", False)
