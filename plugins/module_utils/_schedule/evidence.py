@@ -29,10 +29,18 @@ _BETTER = 0.05
 NOISY = 0.04
 #: noise is never taken for less: what is measured varies by more than a few readings show
 _LEAST_NOISE = 0.01
-#: ways of a class from which a median says what is usual
-_FEW = 8
+#: ways of a class from which a median says what is usual, and their part of the ways between ends of the same rate and distance
+_FEW, _PART = 8, 0.25
 #: to make a switch out of its links: this many of them, to this many neighbours
 _SWITCH_LINKS, _SWITCH_NEIGHBOURS = 4, 3
+#: of the ways through it, when the others are measured again; and how often these are
+_MOSTLY, _ENOUGH = 0.8, 3
+#: readings above what is usual by that many standard deviations are no noise, when they are that many of all
+_ABOVE, _MANY = 5.0, 0.15
+
+
+#: of a way: the rate of its slower end, that of its slowest link, 0 where it is not known, and how many links it has
+_Kind = typing.Tuple[float, float, int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +83,8 @@ class Evidence:
     :ivar candidates: for each slow way that is not explained by these, the directions that may be the cause
     :ivar sets: of those whose way was slow twice: directions of which at least one is slow, and that can not be told apart yet
     :ivar pairs: tests that were slow twice although each link of theirs is good elsewhere
-    :ivar doubtful: tests that were slow once and not looked at again
+    :ivar doubtful: tests that are slow so far, and that may be so by chance
+    :ivar again: tests that were not slow, and that alone speak against a whole switch
     """
 
     noise: float
@@ -87,6 +96,7 @@ class Evidence:
     sets: typing.Tuple[typing.FrozenSet[int], ...]
     pairs: typing.Tuple[Test, ...]
     doubtful: typing.Tuple[Test, ...]
+    again: typing.Tuple[Test, ...]
 
 
 def weigh(ways: Ways, readings: typing.Iterable[Reading]) -> Evidence:
@@ -101,7 +111,7 @@ def weigh(ways: Ways, readings: typing.Iterable[Reading]) -> Evidence:
     candidates = {item.test: frozenset(number for number in item.way if not _cleared(number, item, over, noise)) for item in low}
     slow = _accused(candidates, measured, noise)
     left = {test: numbers for test, numbers in candidates.items() if not numbers & slow.keys()}
-    switches = _switches(ways, measured, left, noise)
+    switches, again = _switches(ways, measured, left, noise)
     of_switches = {number for guid in switches for number in over if guid in (ways.directions[number].source, ways.directions[number].target)}
     left = {test: numbers for test, numbers in left.items() if not of_switches & set(measured[test].way)}
     slow = {number: share for number, share in slow.items() if number not in of_switches}
@@ -117,6 +127,7 @@ def weigh(ways: Ways, readings: typing.Iterable[Reading]) -> Evidence:
         tuple(sorted((one for one in sets if not any(other < one for other in sets)), key=sorted)),
         tuple(test for test, numbers in twice.items() if not numbers),
         tuple(test for test in left if test not in twice),
+        again,
     )
 
 
@@ -126,34 +137,71 @@ def _shares(ways: Ways, readings: typing.Iterable[Reading]) -> typing.Tuple[typi
     for reading in readings:
         if ways.way(*reading.test) is not None:
             figures.setdefault(reading.test, []).append(reading.gbps or 0.0)
-    classes: typing.Dict[typing.Tuple[float, int], typing.List[float]] = {}
-    kinds: typing.Dict[Test, typing.Tuple[float, int]] = {}
+    classes: typing.Dict[_Kind, typing.List[float]] = {}
+    kinds: typing.Dict[Test, _Kind] = {}
     for test, values in figures.items():
         kinds[test] = _kind(ways, test)
         classes.setdefault(kinds[test], []).append(values[0])
-    usual = {kind: statistics.median(values) for kind, values in classes.items()}
-    for kind, values in classes.items():
-        others = [other for other in classes if len(classes[other]) >= _FEW and other[0] and kind[0]]
-        if len(values) < _FEW and others:
-            # too few to say what is usual: what others of the same distance do, or of another, in proportion to the rate
-            _same, _size, near = max((other[1] == kind[1], len(classes[other]), other) for other in others)
-            usual[kind] = usual[near] * kind[0] / near[0]
+    scales = {kind: _usual(values) for kind, values in classes.items()}
+    usual = _norms(classes, scales)
     measured = {}
     for test, values in figures.items():
         way, norm = ways.way(*test), usual[kinds[test]]
         if way is not None and norm > 0:
             measured[test] = Measured(test, way, [value / norm for value in values])
-    apart = [abs(item.shares[0] - 1) for item in measured.values()]
-    # of a normal distribution, half of the readings are within 0.6745 standard deviations
-    noise = max(_LEAST_NOISE, statistics.median(apart) / 0.6745) if apart else _LEAST_NOISE
-    return measured, noise
+    scattered = [(len(classes[kind]), spread) for kind, (_usual_one, spread) in scales.items() if len(classes[kind]) >= _FEW]
+    weight = sum(count for count, _spread in scattered)
+    noise = sum(count * spread for count, spread in scattered) / weight if weight else 0.0
+    return measured, max(_LEAST_NOISE, noise)
 
 
-def _kind(ways: Ways, test: Test) -> typing.Tuple[float, int]:
-    """Rate of the slower end, 0 where it is not known, and length of the way."""
-    way = ways.way(*test) or ()
-    rates = [ways.directions[number].gbps for number in (way[0], way[-1])] if way else []
-    return min((rate or 0.0 for rate in rates), default=0.0), len(way)
+def _usual(values: typing.Sequence[float]) -> typing.Tuple[float, float]:
+    """What ways that are not slow carry: the median of those, and their standard deviation as a share of it; no more than the median of a few values.
+
+    Half of all ways may be slow, as when some leaves are. Those that are not lie close together, so the densest third is theirs; where many carry
+    much more than that, it was slow ways of one cause.
+    """
+    rest = sorted(values)
+    while len(rest) >= _FEW:
+        size = -(-len(rest) // 3)
+        begin = min(range(len(rest) - size + 1), key=lambda place: rest[place + size - 1] - rest[place])
+        middle = statistics.median(rest[begin : begin + size])
+        # a third of a normal distribution is within 0.43 standard deviations
+        spread = max((rest[begin + size - 1] - rest[begin]) / 0.86, _LEAST_NOISE * middle)
+        above = [value for value in rest if value > middle + _ABOVE * spread]
+        if len(above) >= max(_FEW, _MANY * len(values)):
+            rest = above
+            continue
+        near = [value for value in rest if abs(value - middle) <= 2.5 * spread]
+        usual = statistics.median(near)
+        # of a normal distribution, half is within 0.6745 standard deviations
+        return usual, statistics.median(abs(value - usual) for value in near) / 0.6745 / usual if usual > 0 else 0.0
+    return statistics.median(rest), 0.0
+
+
+def _kind(ways: Ways, test: Test) -> _Kind:
+    rates = [ways.directions[number].gbps or 0.0 for number in ways.way(*test) or ()]
+    return min(rates[0], rates[-1]), min(rates), len(rates)
+
+
+def _norms(classes: typing.Mapping[_Kind, typing.Sequence[float]], scales: typing.Mapping[_Kind, typing.Tuple[float, float]]) -> typing.Dict[_Kind, float]:
+    """What is usual in each class. A class that is small has no usual of its own: it should do what others do, in proportion to the rate of its ends. Nor
+    has one that does less than shorter ways of the same rates: then most of its ways are slow.
+    """
+    alike: typing.Dict[typing.Tuple[float, int], int] = {}
+    for kind, values in classes.items():
+        alike[kind[0], kind[2]] = alike.get((kind[0], kind[2]), 0) + len(values)
+    large = [kind for kind, values in classes.items() if len(values) >= max(_FEW, _PART * alike[kind[0], kind[2]])]
+    usual = {kind: scales[kind][0] for kind in classes}
+    for kind in classes:
+        if kind in large:
+            usual[kind] = max([usual[kind], *(usual[other] for other in large if other[:2] == kind[:2] and usual[kind] < SLOW * usual[other])])
+    for kind in classes:
+        others = [other for other in large if other[0] and kind[0]]
+        if kind not in large and others:
+            _same, _size, near = max(((other[0] == kind[0], other[2] == kind[2]), len(classes[other]), other) for other in others)
+            usual[kind] = usual[near] * kind[0] / near[0]
+    return usual
 
 
 def _cleared(number: int, slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> bool:
@@ -185,39 +233,43 @@ def _below(shares: typing.Sequence[float], noise: float) -> bool:
     return share < SLOW and sum(shares) / len(shares) < SLOW and 1 - share >= ACCUSE * noise / len(rest) ** 0.5
 
 
-def _most(share: float, item: Measured, noise: float) -> float:
-    """Below which a way is as slow as the others over the same switch, whose share is given."""
-    return max(SLOW, share + CLEAR * noise * share / len(item.shares) ** 0.5) if noise > NOISY else SLOW
-
-
 def _switches(
     ways: Ways, measured: typing.Mapping[Test, Measured], left: typing.Mapping[Test, typing.AbstractSet[int]], noise: float
-) -> typing.Tuple[str, ...]:
-    """Switches that are slow as a whole: no way through them is anything else, over enough of their links."""
-    through: typing.Dict[str, typing.Set[Test]] = {}
-    for test in left:
-        for number in measured[test].way:
-            for guid in (ways.directions[number].source, ways.directions[number].target):
-                if guid in ways.switches:
-                    through.setdefault(guid, set()).add(test)
-    suspects = {guid for guid, tests in through.items() if len(tests) >= _SWITCH_NEIGHBOURS}
-    everything: typing.Dict[str, typing.List[Measured]] = {guid: [] for guid in suspects}
+) -> typing.Tuple[typing.Tuple[str, ...], typing.Tuple[Test, ...]]:
+    """Switches that are slow as a whole: no way through them is anything else, over enough of their links. The one that explains most comes first, and
+    another is sought among what is left; two that explain the same are not told apart. With the tests that alone speak for a switch, once.
+    """
+    everything: typing.Dict[str, typing.List[Measured]] = {}
     for item in measured.values():
-        for guid in {ways.directions[number].source for number in item.way} & suspects:
-            everything[guid].append(item)
-    whole = []
+        for guid in {ways.directions[number].source for number in item.way} & ways.switches:
+            everything.setdefault(guid, []).append(item)
+    whole: typing.Dict[str, typing.Set[Test]] = {}
+    again: typing.List[Test] = []
     for guid, items in everything.items():
-        links = {number for item in items for number in item.way if guid in (ways.directions[number].source, ways.directions[number].target)}
-        neighbours = {end for number in links for end in (ways.directions[number].source, ways.directions[number].target)} - {guid}
-        if len(links) < _SWITCH_LINKS or len(neighbours) < _SWITCH_NEIGHBOURS:
-            continue
+        mine = {item.test for item in items if item.test in left}
+        slow = sum(item.slow for item in items)
         shares = [share for item in items for share in item.shares]
-        if _below(shares, noise) and all(item.share < _most(sum(shares) / len(shares), item, noise) for item in items):
-            whole.append(guid)
-    # one that explains no more than another does is not accused beside it
+        if len(mine) < _SWITCH_NEIGHBOURS or slow < _MOSTLY * len(items) or not _below(shares, noise):
+            continue
+        for_it = [item.test for item in items if not item.slow]
+        if not for_it:
+            whole[guid] = mine
+        elif all(len(measured[test].shares) < _ENOUGH for test in for_it):
+            again += for_it
     result: typing.List[str] = []
-    for guid in sorted(whole, key=lambda guid: (-len(through[guid]), guid)):
-        rivals = [other for other in whole if other != guid and through[other] >= through[guid]]
-        if not rivals and not any(through[guid] <= through[other] for other in result):
-            result.append(guid)
-    return tuple(result)
+    while whole:
+        most = max(map(len, whole.values()))
+        best = sorted(guid for guid, tests in whole.items() if len(tests) == most)
+        chosen = [guid for guid in best if not any(other != guid and whole[other] == whole[guid] for other in best)]
+        explained = whole[chosen[0]] if chosen else set().union(*(whole[guid] for guid in best))
+        result += chosen[:1]
+        whole = {guid: tests - explained for guid, tests in whole.items()}
+        whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests)}
+    return tuple(result), tuple(again)
+
+
+def _wide(ways: Ways, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test]) -> bool:
+    """Whether ways go over enough of the links of a switch to say something of all of it."""
+    ends = [(ways.directions[number].source, ways.directions[number].target) for test in tests for number in measured[test].way]
+    its = {pair for pair in ends if guid in pair}
+    return len(its) >= _SWITCH_LINKS and len({end for pair in its for end in pair}) > _SWITCH_NEIGHBOURS

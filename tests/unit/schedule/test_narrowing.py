@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import typing
 
@@ -44,7 +45,7 @@ def found(ways: Ways, slow: typing.Collection[int], noise: float, draw: random.R
         measure(more.tests)
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.03])
+@pytest.mark.parametrize("noise", [0.0, 0.03, 0.08])
 @pytest.mark.parametrize(("kind", "count"), [("host", 1), ("host", 3), ("spine", 1), ("spine", 3)])
 def test_slow_links_are_named_and_nobody_else(kind: str, count: int, noise: float) -> None:
     named = 0
@@ -73,3 +74,49 @@ def test_a_slow_spine_is_one_cause_and_not_one_for_each_leaf() -> None:
         slow = {number for number, it in enumerate(ways.directions) if guid(2, 3) in (it.source, it.target)}
         evidence, _rounds = found(ways, slow, 0.03, random.Random(seed))
         assert evidence.switches == (guid(2, 3),) and not evidence.slow, seed
+
+
+@pytest.mark.parametrize(("count", "noise"), [(1, 0.03), (3, 0.03), (1, 0.08), (3, 0.08)])
+@pytest.mark.parametrize("layer", [1, 2])
+def test_slow_switches_are_named_and_nobody_else_whatever_the_noise(layer: int, count: int, noise: float) -> None:
+    """Three slow leaves of eight make more than half of all ways between leaves slow."""
+    named = 0
+    for seed in range(6):
+        draw = random.Random(seed)
+        ways = fat_tree(SIZE, SIZE, SIZE)
+        switches = {guid(layer, number) for number in draw.sample(range(SIZE), count)}
+        slow = {number for number, it in enumerate(ways.directions) if {it.source, it.target} & switches}
+        evidence, _rounds = found(ways, slow, noise, draw)
+        assert set(evidence.switches) <= switches and set(evidence.slow) <= slow and all(one & slow for one in evidence.sets), seed
+        named += len(evidence.switches)
+    assert named >= 0.8 * 6 * count
+
+
+@pytest.mark.parametrize("kind", ["host", "spine"])
+def test_of_many_slow_links_none_makes_its_switch_slow(kind: str) -> None:
+    """Ten of a small fabric, by a noise that makes a tenth of all good readings look slow."""
+    for seed in range(6):
+        draw = random.Random(seed)
+        ways = fat_tree(SIZE, SIZE, SIZE)
+        hosts = {number for number, it in enumerate(ways.directions) if not {it.source, it.target} <= ways.switches}
+        slow = set(draw.sample(sorted(hosts if kind == "host" else set(range(ways.real)) - hosts), 10))
+        evidence, _rounds = found(ways, slow, 0.08, draw)
+        assert not evidence.switches and set(evidence.slow) <= slow and all(one & slow for one in evidence.sets), seed
+
+
+def test_links_that_came_up_slower_do_not_become_usual() -> None:
+    """A spine whose links all run at half their speed: by the topology, these are a rate of their own."""
+    ways = fat_tree(SIZE, SIZE, SIZE)
+    slow = {number for number, it in enumerate(ways.directions) if guid(2, 3) in (it.source, it.target)}
+    for number in slow:
+        ways.directions[number] = dataclasses.replace(ways.directions[number], gbps=RATE / 2)
+    assert found(ways, slow, 0.03, random.Random(1))[0].switches == (guid(2, 3),)
+
+
+def test_a_fleet_whose_links_between_switches_are_all_slower_is_as_it_was_built() -> None:
+    ways = fat_tree(SIZE, SIZE, SIZE)
+    slow = {number for number, it in enumerate(ways.directions) if {it.source, it.target} <= ways.switches}
+    for number in slow:
+        ways.directions[number] = dataclasses.replace(ways.directions[number], gbps=RATE / 2)
+    evidence, _rounds = found(ways, slow, 0.03, random.Random(1))
+    assert not evidence.slow and not evidence.switches and not evidence.sets
