@@ -256,6 +256,7 @@ def _switches(
             whole[guid] = mine
         elif all(len(measured[test].shares) < _ENOUGH for test in for_it):
             again += for_it
+    whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests)}
     result: typing.List[str] = []
     while whole:
         most = max(map(len, whole.values()))
@@ -272,4 +273,8 @@ def _wide(ways: Ways, measured: typing.Mapping[Test, Measured], guid: str, tests
     """Whether ways go over enough of the links of a switch to say something of all of it."""
     ends = [(ways.directions[number].source, ways.directions[number].target) for test in tests for number in measured[test].way]
     its = {pair for pair in ends if guid in pair}
+    # a cable that all of them take explains them as well as the switch does
+    cables = [{frozenset((ways.directions[number].source, ways.directions[number].target)) for number in measured[test].way} for test in tests]
+    if not cables or set.intersection(*cables):
+        return False
     return len(its) >= _SWITCH_LINKS and len({end for pair in its for end in pair}) > _SWITCH_NEIGHBOURS
