@@ -35,8 +35,14 @@ _FEW, _PART = 8, 0.25
 _SWITCH_LINKS, _SWITCH_NEIGHBOURS = 4, 3
 #: of the ways through it, when the others are measured again; and how often these are
 _MOSTLY, _ENOUGH = 0.8, 3
-#: readings above what is usual by that many standard deviations are no noise, when they are that many of all
-_ABOVE, _MANY = 5.0, 0.15
+#: readings above what is usual by that many standard deviations are no noise, when they are that many of all, and that many
+_ABOVE, _MANY, _SOME = 5.0, 0.15, 3
+#: what the median of the distances of a class tells of its noise, in degrees of freedom for each reading
+_MEDIAN_TELLS = 0.37
+#: the noise is taken for that much more, in units of 1 / sqrt(degrees of freedom): few readings may lie close together by chance
+_UNSURE = 2.0
+#: degrees of freedom below which tests are repeated to know the noise
+_KNOWN = 60.0
 
 
 #: of a way: the rate of its slower end, that of its slowest link, 0 where it is not known, and how many links it has
@@ -53,11 +59,15 @@ class Reading:
 
 @dataclasses.dataclass
 class Measured:
-    """All readings of one way, as shares of what is usual in its class."""
+    """All readings of one way, as shares of what is usual in its class.
+
+    :ivar unsure: by how much what is usual may be off, as standard deviation
+    """
 
     test: Test
     way: Way
     shares: typing.List[float]
+    unsure: float = 0.0
 
     @property
     def share(self) -> float:
@@ -76,7 +86,8 @@ class Measured:
 class Evidence:
     """What is known after the readings.
 
-    :ivar noise: standard deviation of a reading, as a share
+    :ivar noise: standard deviation of a reading, as a share; of few readings the most that it may be
+    :ivar known: whether there were enough readings to tell the noise
     :ivar good: directions on a good way
     :ivar slow: directions that are slow, with what they do as a share of what is usual
     :ivar switches: GUIDs of the switches all of whose links are slow, so that it is the switch, or each link of it
@@ -97,11 +108,16 @@ class Evidence:
     pairs: typing.Tuple[Test, ...]
     doubtful: typing.Tuple[Test, ...]
     again: typing.Tuple[Test, ...]
+    known: bool = True
 
 
-def weigh(ways: Ways, readings: typing.Iterable[Reading]) -> Evidence:
-    """What the readings prove. Those of tests whose way is not known are left out."""
-    measured, noise = _shares(ways, readings)
+def weigh(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Optional[float] = None) -> Evidence:
+    """What the readings prove. Those of tests whose way is not known are left out.
+
+    :param floor_share: of the rate of its slowest link, what a way should carry at least. Where all ways of a class carry less than SLOW of that, it takes the place
+        of what is usual
+    """
+    measured, noise, known = _shares(ways, readings, floor_share)
     over: typing.Dict[int, typing.List[Measured]] = {}
     for item in measured.values():
         for number in item.way:
@@ -115,7 +131,7 @@ def weigh(ways: Ways, readings: typing.Iterable[Reading]) -> Evidence:
     of_switches = {number for guid in switches for number in over if guid in (ways.directions[number].source, ways.directions[number].target)}
     left = {test: numbers for test, numbers in left.items() if not of_switches & set(measured[test].way)}
     slow = {number: share for number, share in slow.items() if number not in of_switches}
-    twice = {test: numbers for test, numbers in left.items() if _below(measured[test].shares, noise)}
+    twice = {test: numbers for test, numbers in left.items() if _below([measured[test]], noise)}
     sets = {numbers for numbers in twice.values() if numbers}
     return Evidence(
         noise,
@@ -128,55 +144,83 @@ def weigh(ways: Ways, readings: typing.Iterable[Reading]) -> Evidence:
         tuple(test for test, numbers in twice.items() if not numbers),
         tuple(test for test in left if test not in twice),
         again,
+        known,
     )
 
 
-def _shares(ways: Ways, readings: typing.Iterable[Reading]) -> typing.Tuple[typing.Dict[Test, Measured], float]:
-    """The readings by test, as shares of the median of their class, and the noise."""
+def _shares(
+    ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]
+) -> typing.Tuple[typing.Dict[Test, Measured], float, bool]:
+    """The readings by test, as shares of what is usual in their class, the noise, and whether that is known well."""
     figures: typing.Dict[Test, typing.List[float]] = {}
     for reading in readings:
         if ways.way(*reading.test) is not None:
             figures.setdefault(reading.test, []).append(reading.gbps or 0.0)
-    classes: typing.Dict[_Kind, typing.List[float]] = {}
-    kinds: typing.Dict[Test, _Kind] = {}
-    for test, values in figures.items():
-        kinds[test] = _kind(ways, test)
-        classes.setdefault(kinds[test], []).append(values[0])
-    scales = {kind: _usual(values) for kind, values in classes.items()}
-    usual = _norms(classes, scales)
+    classes: typing.Dict[_Kind, typing.List[Test]] = {}
+    for test in figures:
+        classes.setdefault(_kind(ways, test), []).append(test)
+    repeated, freedom = _repeated(figures.values())
+    scales = {kind: _usual([statistics.fmean(figures[test]) for test in tests], repeated) for kind, tests in classes.items()}
+    weight = sum(len(tests) for tests in classes.values() if len(tests) >= _FEW)
+    apart = sum(len(tests) * scales[kind].spread for kind, tests in classes.items() if len(tests) >= _FEW) / weight if weight else 0.0
+    told = freedom + _MEDIAN_TELLS * weight
+    noise = math.sqrt((freedom * repeated**2 + _MEDIAN_TELLS * weight * apart**2) / told) * (1 + _UNSURE / math.sqrt(told)) if told else 0.0
+    noise = max(_LEAST_NOISE, noise)
     measured = {}
-    for test, values in figures.items():
-        way, norm = ways.way(*test), usual[kinds[test]]
-        if way is not None and norm > 0:
-            measured[test] = Measured(test, way, [value / norm for value in values])
-    scattered = [(len(classes[kind]), spread) for kind, (_usual_one, spread) in scales.items() if len(classes[kind]) >= _FEW]
-    weight = sum(count for count, _spread in scattered)
-    noise = sum(count * spread for count, spread in scattered) / weight if weight else 0.0
-    return measured, max(_LEAST_NOISE, noise)
+    for kind, (norm, count) in _norms(classes, scales).items():
+        floor = (floor_share or 0.0) * kind[1]
+        # by the median of so many
+        unsure = 1.25 * noise / math.sqrt(count)
+        if norm < SLOW * floor:
+            norm, unsure = floor, 0.0
+        for test in classes[kind] if norm > 0 else ():
+            measured[test] = Measured(test, ways.way(*test) or (), [value / norm for value in figures[test]], unsure)
+    return measured, noise, told >= _KNOWN
 
 
-def _usual(values: typing.Sequence[float]) -> typing.Tuple[float, float]:
-    """What ways that are not slow carry: the median of those, and their standard deviation as a share of it; no more than the median of a few values.
+def _repeated(figures: typing.Iterable[typing.Sequence[float]]) -> typing.Tuple[float, float]:
+    """Standard deviation of what was measured more than once, as a share, and its degrees of freedom."""
+    total, freedom = 0.0, 0
+    for values in figures:
+        middle = statistics.fmean(values)
+        if len(values) > 1 and middle > 0:
+            total += sum((value / middle - 1) ** 2 for value in values)
+            freedom += len(values) - 1
+    return (math.sqrt(total / freedom) if freedom else 0.0), float(freedom)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Scale:
+    """What ways of a class carry that are not slow, their standard deviation as a share of it, and how many they are."""
+
+    usual: float
+    spread: float
+    count: int
+
+
+def _usual(values: typing.Sequence[float], noise: float) -> _Scale:
+    """Of the ways that are not slow; no more than the median of a few values.
 
     Half of all ways may be slow, as when some leaves are. Those that are not lie close together, so the densest third is theirs; where many carry
     much more than that, it was slow ways of one cause.
     """
     rest = sorted(values)
-    while len(rest) >= _FEW:
-        size = -(-len(rest) // 3)
+    while len(rest) >= _FEW or (len(rest) < len(values) and len(rest) >= _SOME):
+        size = max(2, -(-len(rest) // 3))
         begin = min(range(len(rest) - size + 1), key=lambda place: rest[place + size - 1] - rest[place])
         middle = statistics.median(rest[begin : begin + size])
-        # a third of a normal distribution is within 0.43 standard deviations
-        spread = max((rest[begin + size - 1] - rest[begin]) / 0.86, _LEAST_NOISE * middle)
+        # a third of a normal distribution is within 0.43 standard deviations; the densest of a few is so by chance
+        spread = (rest[begin + size - 1] - rest[begin]) / 0.86 * (1 + 3 / math.sqrt(len(rest)))
+        spread = max(spread, max(noise, _LEAST_NOISE) * middle)
         above = [value for value in rest if value > middle + _ABOVE * spread]
-        if len(above) >= max(_FEW, _MANY * len(values)):
+        if len(above) >= max(_SOME, _MANY * len(values)):
             rest = above
             continue
         near = [value for value in rest if abs(value - middle) <= 2.5 * spread]
         usual = statistics.median(near)
         # of a normal distribution, half is within 0.6745 standard deviations
-        return usual, statistics.median(abs(value - usual) for value in near) / 0.6745 / usual if usual > 0 else 0.0
-    return statistics.median(rest), 0.0
+        return _Scale(usual, statistics.median(abs(value - usual) for value in near) / 0.6745 / usual if usual > 0 else 0.0, len(near))
+    return _Scale(statistics.median(rest), 0.0, len(rest))
 
 
 def _kind(ways: Ways, test: Test) -> _Kind:
@@ -184,53 +228,67 @@ def _kind(ways: Ways, test: Test) -> _Kind:
     return min(rates[0], rates[-1]), min(rates), len(rates)
 
 
-def _norms(classes: typing.Mapping[_Kind, typing.Sequence[float]], scales: typing.Mapping[_Kind, typing.Tuple[float, float]]) -> typing.Dict[_Kind, float]:
-    """What is usual in each class. A class that is small has no usual of its own: it should do what others do, in proportion to the rate of its ends. Nor
-    has one that does less than shorter ways of the same rates: then most of its ways are slow.
+def _norms(classes: typing.Mapping[_Kind, typing.Sequence[Test]], scales: typing.Mapping[_Kind, _Scale]) -> typing.Dict[_Kind, typing.Tuple[float, int]]:
+    """What is usual in each class, and of how many ways. A class that is small has no usual of its own: it should do what others do, in proportion to the
+    rate of its ends. Nor has one that does less than shorter ways of the same rates: then most of its ways are slow.
     """
     alike: typing.Dict[typing.Tuple[float, int], int] = {}
-    for kind, values in classes.items():
-        alike[kind[0], kind[2]] = alike.get((kind[0], kind[2]), 0) + len(values)
-    large = [kind for kind, values in classes.items() if len(values) >= max(_FEW, _PART * alike[kind[0], kind[2]])]
-    usual = {kind: scales[kind][0] for kind in classes}
-    for kind in classes:
-        if kind in large:
-            usual[kind] = max([usual[kind], *(usual[other] for other in large if other[:2] == kind[:2] and usual[kind] < SLOW * usual[other])])
+    for kind, tests in classes.items():
+        alike[kind[0], kind[2]] = alike.get((kind[0], kind[2]), 0) + len(tests)
+    large = [kind for kind, tests in classes.items() if len(tests) >= max(_FEW, _PART * alike[kind[0], kind[2]])]
+    usual = {kind: (scale.usual, scale.count) for kind, scale in scales.items()}
+    for kind in large:
+        shorter = [usual[other] for other in large if other[:2] == kind[:2] and usual[kind][0] < SLOW * usual[other][0]]
+        usual[kind] = max([usual[kind], *shorter])
     for kind in classes:
         others = [other for other in large if other[0] and kind[0]]
         if kind not in large and others:
             _same, _size, near = max(((other[0] == kind[0], other[2] == kind[2]), len(classes[other]), other) for other in others)
-            usual[kind] = usual[near] * kind[0] / near[0]
+            usual[kind] = usual[near][0] * kind[0] / near[0], usual[near][1]
     return usual
 
 
 def _cleared(number: int, slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> bool:
-    """Whether other ways over a link show that it can do better than a slow way did."""
-    others = [item for item in over[number] if item is not slow and item.share >= max(slow.share + _BETTER, min(GOOD, slow.share + 2 * _BETTER))]
-    if not others:
+    """Whether a link can not be what makes a way slow: then no way over it carries more than this one. How well that fits to all that is measured over
+    it, by least squares, with the share that fits best.
+    """
+    better = sorted(((item.share, len(item.shares)) for item in over[number] if item.share > slow.share), reverse=True)
+    count, square = len(slow.shares) * slow.share, len(slow.shares) * slow.share**2
+    apart = float(len(slow.shares))
+    used, readings, total = 0, 0, 0.0
+    for share, times in better:
+        if count and share * count <= square:
+            break
+        count, square, apart = count + times * share, square + times * share**2, apart + times
+        used, readings, total = used + 1, readings + times, total + times * share
+    if not used or total / readings < max(slow.share + _BETTER, min(GOOD, slow.share + 2 * _BETTER)):
         return False
-    count = sum(len(item.shares) for item in others)
-    share = sum(sum(item.shares) for item in others) / count
-    spread = noise * math.sqrt(share**2 / count + slow.share**2 / len(slow.shares))
-    return share - slow.share >= CLEAR * spread
+    misfit = apart - count**2 / square
+    # Fisher's approximation of what chance makes of it
+    return misfit / noise**2 >= (CLEAR + math.sqrt(2 * used - 1)) ** 2 / 2
 
 
 def _accused(candidates: typing.Mapping[Test, typing.AbstractSet[int]], measured: typing.Mapping[Test, Measured], noise: float) -> typing.Dict[int, float]:
     """The links that are the only candidate of slow ways, with what they do."""
-    alone: typing.Dict[int, typing.List[float]] = {}
+    alone: typing.Dict[int, typing.List[Measured]] = {}
     for test, numbers in candidates.items():
         if len(numbers) == 1:
-            alone.setdefault(next(iter(numbers)), []).extend(measured[test].shares)
-    return {number: sum(shares) / len(shares) for number, shares in alone.items() if _below(shares, noise)}
+            alone.setdefault(next(iter(numbers)), []).append(measured[test])
+    return {number: _mean(items) for number, items in alone.items() if _below(items, noise)}
 
 
-def _below(shares: typing.Sequence[float], noise: float) -> bool:
+def _mean(items: typing.Sequence[Measured]) -> float:
+    return statistics.fmean(share for item in items for share in item.shares)
+
+
+def _below(items: typing.Sequence[Measured], noise: float) -> bool:
     """Slow at least twice, and not by chance. The lowest reading is left out: it may be what called for the others."""
-    rest = sorted(shares)[1:]
+    rest = sorted(share for item in items for share in item.shares)[1:]
     if not rest:
         return False
-    share = sum(rest) / len(rest)
-    return share < SLOW and sum(shares) / len(shares) < SLOW and 1 - share >= ACCUSE * noise / len(rest) ** 0.5
+    share = statistics.fmean(rest)
+    doubt = math.sqrt(noise**2 / len(rest) + max(item.unsure for item in items) ** 2)
+    return share < SLOW and _mean(items) < SLOW and 1 - share >= ACCUSE * doubt
 
 
 def _switches(
@@ -248,8 +306,7 @@ def _switches(
     for guid, items in everything.items():
         mine = {item.test for item in items if item.test in left}
         slow = sum(item.slow for item in items)
-        shares = [share for item in items for share in item.shares]
-        if len(mine) < _SWITCH_NEIGHBOURS or slow < _MOSTLY * len(items) or not _below(shares, noise):
+        if len(mine) < _SWITCH_NEIGHBOURS or slow < _MOSTLY * len(items) or not _below(items, noise):
             continue
         for_it = [item.test for item in items if not item.slow]
         if not for_it:

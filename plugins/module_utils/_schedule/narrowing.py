@@ -47,6 +47,8 @@ class Narrowing:
             for number in targets:
                 if number not in done and self._look(number, evidence, taken, asked):
                     done.add(number)
+            if not evidence.known and taken.tests:
+                self._fill(evidence, taken, asked)
             if taken.tests:
                 turns.append(tuple(taken.tests))
         return Round("suspects, over ways that are otherwise good", tuple(turns)) if turns else None
@@ -82,6 +84,11 @@ class Narrowing:
                 self._add(test, evidence, taken, asked)
         for test in evidence.again:
             self._add(test, evidence, taken, asked)
+
+    def _fill(self, evidence: Evidence, taken: Taken, asked: typing.Set[Test]) -> None:
+        """Ends that have nothing else to do measure again what was measured least: few readings tell neither the noise nor what is usual."""
+        for item in sorted(evidence.measured.values(), key=lambda item: len(item.shares)):
+            self._add(item.test, evidence, taken, asked)
 
     def _add(self, test: Test, evidence: Evidence, taken: Taken, asked: typing.Set[Test]) -> None:
         way = evidence.measured[test].way
