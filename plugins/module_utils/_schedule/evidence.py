@@ -31,8 +31,8 @@ NOISY = 0.04
 _LEAST_NOISE = 0.01
 #: ways of a class from which a median says what is usual, and their part of the ways between ends of the same rate and distance
 _FEW, _PART = 8, 0.25
-#: to make a switch out of its links: this many of them, to this many neighbours
-_SWITCH_LINKS, _SWITCH_NEIGHBOURS = 4, 3
+#: to make a switch out of its links: to this many neighbours
+_SWITCH_NEIGHBOURS = 3
 #: of the ways through it, when the others are measured again; and how often these are
 _MOSTLY, _ENOUGH = 0.8, 3
 #: readings above what is usual by that many standard deviations are no noise, when they are that many of all, and that many
@@ -160,7 +160,7 @@ def _shares(
     for test in figures:
         classes.setdefault(_kind(ways, test), []).append(test)
     repeated, freedom = _repeated(figures.values())
-    scales = {kind: _usual([statistics.fmean(figures[test]) for test in tests], repeated) for kind, tests in classes.items()}
+    scales = {kind: _usual([(statistics.fmean(figures[test]), len(figures[test])) for test in tests], repeated) for kind, tests in classes.items()}
     weight = sum(len(tests) for tests in classes.values() if len(tests) >= _FEW)
     apart = sum(len(tests) * scales[kind].spread for kind, tests in classes.items() if len(tests) >= _FEW) / weight if weight else 0.0
     told = freedom + _MEDIAN_TELLS * weight
@@ -191,36 +191,39 @@ def _repeated(figures: typing.Iterable[typing.Sequence[float]]) -> typing.Tuple[
 
 @dataclasses.dataclass(frozen=True)
 class _Scale:
-    """What ways of a class carry that are not slow, their standard deviation as a share of it, and how many they are."""
+    """What ways of a class carry that are not slow, their standard deviation as a share of it, and of how many readings that is known."""
 
     usual: float
     spread: float
-    count: int
+    readings: int
 
 
-def _usual(values: typing.Sequence[float], noise: float) -> _Scale:
+def _usual(values: typing.Sequence[typing.Tuple[float, int]], noise: float) -> _Scale:
     """Of the ways that are not slow; no more than the median of a few values.
 
     Half of all ways may be slow, as when some leaves are. Those that are not lie close together, so the densest third is theirs; where many carry
     much more than that, it was slow ways of one cause.
+
+    :param values: mean of each way, and its readings
     """
     rest = sorted(values)
     while len(rest) >= _FEW or (len(rest) < len(values) and len(rest) >= _SOME):
         size = max(2, -(-len(rest) // 3))
-        begin = min(range(len(rest) - size + 1), key=lambda place: rest[place + size - 1] - rest[place])
-        middle = statistics.median(rest[begin : begin + size])
+        begin = min(range(len(rest) - size + 1), key=lambda place: rest[place + size - 1][0] - rest[place][0])
+        middle = statistics.median(value for value, _readings in rest[begin : begin + size])
         # a third of a normal distribution is within 0.43 standard deviations; the densest of a few is so by chance
-        spread = (rest[begin + size - 1] - rest[begin]) / 0.86 * (1 + 3 / math.sqrt(len(rest)))
+        spread = (rest[begin + size - 1][0] - rest[begin][0]) / 0.86 * (1 + 3 / math.sqrt(len(rest)))
         spread = max(spread, max(noise, _LEAST_NOISE) * middle)
-        above = [value for value in rest if value > middle + _ABOVE * spread]
+        above = [item for item in rest if item[0] > middle + _ABOVE * spread]
         if len(above) >= max(_SOME, _MANY * len(values)):
             rest = above
             continue
-        near = [value for value in rest if abs(value - middle) <= 2.5 * spread]
-        usual = statistics.median(near)
+        near = [item for item in rest if abs(item[0] - middle) <= 2.5 * spread]
+        usual = statistics.median(value for value, _readings in near)
         # of a normal distribution, half is within 0.6745 standard deviations
-        return _Scale(usual, statistics.median(abs(value - usual) for value in near) / 0.6745 / usual if usual > 0 else 0.0, len(near))
-    return _Scale(statistics.median(rest), 0.0, len(rest))
+        apart = statistics.median(abs(value - usual) for value, _readings in near) / 0.6745 / usual if usual > 0 else 0.0
+        return _Scale(usual, apart, sum(readings for _value, readings in near))
+    return _Scale(statistics.median(value for value, _readings in rest), 0.0, len(rest))
 
 
 def _kind(ways: Ways, test: Test) -> _Kind:
@@ -229,14 +232,14 @@ def _kind(ways: Ways, test: Test) -> _Kind:
 
 
 def _norms(classes: typing.Mapping[_Kind, typing.Sequence[Test]], scales: typing.Mapping[_Kind, _Scale]) -> typing.Dict[_Kind, typing.Tuple[float, int]]:
-    """What is usual in each class, and of how many ways. A class that is small has no usual of its own: it should do what others do, in proportion to the
+    """What is usual in each class, and of how many readings. A class that is small has no usual of its own: it should do what others do, in proportion to the
     rate of its ends. Nor has one that does less than shorter ways of the same rates: then most of its ways are slow.
     """
     alike: typing.Dict[typing.Tuple[float, int], int] = {}
     for kind, tests in classes.items():
         alike[kind[0], kind[2]] = alike.get((kind[0], kind[2]), 0) + len(tests)
     large = [kind for kind, tests in classes.items() if len(tests) >= max(_FEW, _PART * alike[kind[0], kind[2]])]
-    usual = {kind: (scale.usual, scale.count) for kind, scale in scales.items()}
+    usual = {kind: (scale.usual, scale.readings) for kind, scale in scales.items()}
     for kind in large:
         shorter = [usual[other] for other in large if other[:2] == kind[:2] and usual[kind][0] < SLOW * usual[other][0]]
         usual[kind] = max([usual[kind], *shorter])
@@ -299,21 +302,24 @@ def _switches(
     """
     everything: typing.Dict[str, typing.List[Measured]] = {}
     for item in measured.values():
-        for guid in {ways.directions[number].source for number in item.way} & ways.switches:
+        for guid in _passed(ways, item):
             everything.setdefault(guid, []).append(item)
+    not_slow = [item for item in measured.values() if not item.slow]
+    fine = {guid for item in not_slow for guid in _passed(ways, item)}
     whole: typing.Dict[str, typing.Set[Test]] = {}
     again: typing.List[Test] = []
     for guid, items in everything.items():
-        mine = {item.test for item in items if item.test in left}
+        mine = {item.test for item in _highest(items, noise) if item.test in left}
         slow = sum(item.slow for item in items)
         if len(mine) < _SWITCH_NEIGHBOURS or slow < _MOSTLY * len(items) or not _below(items, noise):
             continue
         for_it = [item.test for item in items if not item.slow]
-        if not for_it:
+        # where everything is slow, nothing shows that it is not for another reason
+        if not for_it and not_slow:
             whole[guid] = mine
         elif all(len(measured[test].shares) < _ENOUGH for test in for_it):
             again += for_it
-    whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests)}
+    whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests, fine)}
     result: typing.List[str] = []
     while whole:
         most = max(map(len, whole.values()))
@@ -322,16 +328,31 @@ def _switches(
         explained = whole[chosen[0]] if chosen else set().union(*(whole[guid] for guid in best))
         result += chosen[:1]
         whole = {guid: tests - explained for guid, tests in whole.items()}
-        whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests)}
+        whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests, fine)}
     return tuple(result), tuple(again)
 
 
-def _wide(ways: Ways, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test]) -> bool:
-    """Whether ways go over enough of the links of a switch to say something of all of it."""
-    ends = [(ways.directions[number].source, ways.directions[number].target) for test in tests for number in measured[test].way]
-    its = {pair for pair in ends if guid in pair}
-    # a cable that all of them take explains them as well as the switch does
-    cables = [{frozenset((ways.directions[number].source, ways.directions[number].target)) for number in measured[test].way} for test in tests]
-    if not cables or set.intersection(*cables):
+def _passed(ways: Ways, item: Measured) -> typing.Set[str]:
+    return {ways.directions[number].source for number in item.way} & ways.switches
+
+
+def _highest(items: typing.Sequence[Measured], noise: float) -> typing.List[Measured]:
+    """Those that carry as much as the best one does, as far as the noise tells: what is lower has another cause, or a second one."""
+    best = max(items, key=lambda item: item.share)
+    return [
+        item for item in items if best.share - item.share <= CLEAR * noise * best.share * math.sqrt(1 / len(item.shares) + 1 / len(best.shares))
+    ]
+
+
+def _wide(ways: Ways, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test], fine: typing.AbstractSet[str]) -> bool:
+    """Whether ways go over enough of the links of a switch to say something of all of it, and neither two cables nor another switch explain them as well."""
+    taken = [measured[test] for test in tests]
+    if not taken or set.intersection(*(_passed(ways, item) for item in taken)) - fine - {guid}:
         return False
-    return len(its) >= _SWITCH_LINKS and len({end for pair in its for end in pair}) > _SWITCH_NEIGHBOURS
+    cables = [{frozenset((ways.directions[number].source, ways.directions[number].target)) for number in item.way} for item in taken]
+    for first in cables[0]:
+        without = [its for its in cables if first not in its]
+        if not without or set.intersection(*without):
+            return False
+    its = {cable for way in cables for cable in way if guid in cable}
+    return len({end for cable in its for end in cable}) > _SWITCH_NEIGHBOURS
