@@ -12,10 +12,12 @@ from .ways import Ways
 
 #: tests of a link over ways that are otherwise good, and over ways that only part it from other candidates, at most
 _ALONE, _PARTING = 8, 2
+#: turns of a round, and where one reading says little
+_TURNS, _NOISY_TURNS = 2, 4
 #: readings of one test, at most
 _READINGS = 8
 #: standard deviations below what is usual, of a slow way whose links are looked at one by one
-_WORTH = 2.5
+_WORTH = 4.0
 #: ways over a link that are looked at
 _LOOKS = 400
 
@@ -38,11 +40,12 @@ class Narrowing:
         turns = []
         asked: typing.Set[Test] = set()
         done: typing.Set[int] = set()
-        for _turn in range(2):
+        for turn in range(_TURNS if evidence.noise <= NOISY else _NOISY_TURNS):
             taken = Taken(self._ways)
             if evidence.noise > NOISY:
                 # one reading more says little
                 asked.clear()
+                done = set() if turn % 2 == 0 else done
             self._again(evidence, taken, asked)
             for number in targets:
                 if number not in done and self._look(number, evidence, taken, asked):
@@ -80,7 +83,7 @@ class Narrowing:
         for test, numbers in evidence.candidates.items():
             item = evidence.measured[test]
             count = len(item.shares)
-            if count < _READINGS and (count < 2 or not numbers or not self._told(item, evidence) or (test in evidence.doubtful and len(numbers) == 1)):
+            if count < _READINGS and (count < 2 or not numbers or not self._told(item, evidence) or test in evidence.doubtful):
                 self._add(test, evidence, taken, asked)
         for test in evidence.again:
             self._add(test, evidence, taken, asked)
