@@ -36,7 +36,7 @@ _SWITCH_NEIGHBOURS = 3
 #: of the ways through it, when the others are measured again; and how often these are
 _MOSTLY, _ENOUGH = 0.8, 3
 #: readings above what is usual by that many standard deviations are no noise, when they are that many of all, and that many
-_ABOVE, _MANY, _SOME = 5.0, 0.15, 3
+_ABOVE, _MANY, _SOME = 3.5, 0.15, 3
 #: what the median of the distances of a class tells of its noise, in degrees of freedom for each reading
 _MEDIAN_TELLS = 0.37
 #: the noise is taken for that much more, in units of 1 / sqrt(degrees of freedom): few readings may lie close together by chance
