@@ -114,8 +114,8 @@ class Evidence:
 def weigh(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Optional[float] = None) -> Evidence:
     """What the readings prove. Those of tests whose way is not known are left out.
 
-    :param floor_share: of the rate of its slowest link, what a way should carry at least. Where all ways of a class carry less than SLOW of that, it takes the place
-        of what is usual
+    :param floor_share: of the rate of its slowest link, what a way should carry at least. Where what is usual in a class is less than SLOW of that, all
+        its ways are slow
     """
     measured, noise, known = _shares(ways, readings, floor_share)
     over: typing.Dict[int, typing.List[Measured]] = {}
@@ -148,9 +148,7 @@ def weigh(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Op
     )
 
 
-def _shares(
-    ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]
-) -> typing.Tuple[typing.Dict[Test, Measured], float, bool]:
+def _shares(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]) -> typing.Tuple[typing.Dict[Test, Measured], float, bool]:
     """The readings by test, as shares of what is usual in their class, the noise, and whether that is known well."""
     figures: typing.Dict[Test, typing.List[float]] = {}
     for reading in readings:
@@ -167,12 +165,10 @@ def _shares(
     noise = math.sqrt((freedom * repeated**2 + _MEDIAN_TELLS * weight * apart**2) / told) * (1 + _UNSURE / math.sqrt(told)) if told else 0.0
     noise = max(_LEAST_NOISE, noise)
     measured = {}
-    for kind, (norm, count) in _norms(classes, scales).items():
+    for kind, (usual, count) in _norms(classes, scales).items():
         floor = (floor_share or 0.0) * kind[1]
         # by the median of so many
-        unsure = 1.25 * noise / math.sqrt(count)
-        if norm < SLOW * floor:
-            norm, unsure = floor, 0.0
+        norm, unsure = (floor, 0.0) if usual < SLOW * floor else (usual, 1.25 * noise / math.sqrt(count))
         for test in classes[kind] if norm > 0 else ():
             measured[test] = Measured(test, ways.way(*test) or (), [value / norm for value in figures[test]], unsure)
     return measured, noise, told >= _KNOWN
@@ -339,9 +335,7 @@ def _passed(ways: Ways, item: Measured) -> typing.Set[str]:
 def _highest(items: typing.Sequence[Measured], noise: float) -> typing.List[Measured]:
     """Those that carry as much as the best one does, as far as the noise tells: what is lower has another cause, or a second one."""
     best = max(items, key=lambda item: item.share)
-    return [
-        item for item in items if best.share - item.share <= CLEAR * noise * best.share * math.sqrt(1 / len(item.shares) + 1 / len(best.shares))
-    ]
+    return [item for item in items if best.share - item.share <= CLEAR * noise * best.share * math.sqrt(1 / len(item.shares) + 1 / len(best.shares))]
 
 
 def _wide(ways: Ways, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test], fine: typing.AbstractSet[str]) -> bool:
