@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A fat tree of two levels that is made up, with the forwarding tables that min hop would compute."""
+"""Fat trees that are made up, with the forwarding tables that min hop would compute."""
 
 from __future__ import annotations
 
@@ -12,45 +12,70 @@ from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways impor
 
 
 def guid(kind: int, number: int) -> str:
+    """Kinds: 1 is a leaf, 2 a spine, 3 a host, 4 a core."""
     return f"0x{kind:08x}{number:08x}"
-
-
-def lid(leaf: int, host: int, hosts: int) -> int:
-    return 1 + leaf * hosts + host
 
 
 Parts = typing.Tuple[Topology, typing.List[ForwardingTable], typing.List[End]]
 
 
 def fat_tree(leaves: int, spines: int, hosts: int, spread: str = "", lost: typing.Optional[typing.Tuple[int, int]] = None) -> Ways:
-    """The ways in such a tree."""
-    return Ways(*parts(leaves, spines, hosts, lost), spread)
+    """Two levels, and as many hosts on each leaf."""
+    return tree([hosts] * leaves, spines, spread=spread, lost=lost)
 
 
-def parts(leaves: int, spines: int, hosts: int, lost: typing.Optional[typing.Tuple[int, int]] = None) -> Parts:
-    """Two levels: each leaf has a link to each spine. Leaves send up by the LID of the target, as min hop spreads them.
+def tree(
+    hosts: typing.Sequence[int],
+    spines: int,
+    pods: int = 1,
+    cores: int = 0,
+    rails: int = 1,
+    spread: str = "",
+    lost: typing.Optional[typing.Tuple[int, int]] = None,
+) -> Ways:
+    """The ways of ``parts``."""
+    return Ways(*parts(hosts, spines, pods, cores, rails, lost), spread)
 
+
+def parts(
+    hosts: typing.Sequence[int],
+    spines: int,
+    pods: int = 1,
+    cores: int = 0,
+    rails: int = 1,
+    lost: typing.Optional[typing.Tuple[int, int]] = None,
+) -> Parts:
+    """Each leaf has a link to each spine of its pod, each spine one to each core. What goes up does so by the number that the target has on its leaf.
+
+    :param hosts: of each leaf
+    :param spines: of each pod, which has as many leaves as any other
+    :param rails: leaves take turns with them
     :param lost: leaf and LID of which its table says nothing
     """
-    most = leaves * hosts + 1
-    nodes = [FabricNode("Switch", guid(1, leaf), f"leaf-{leaf}", 64) for leaf in range(leaves)]
-    nodes += [FabricNode("Switch", guid(2, spine), f"spine-{spine}", 64) for spine in range(spines)]
-    links, ends, tables = [], [], []
+    leaves, in_pod = len(hosts), len(hosts) // pods
+    places = [(leaf, host) for leaf, count in enumerate(hosts) for host in range(count)]
+    switches = [(1, leaf) for leaf in range(leaves)] + [(2, spine) for spine in range(pods * spines)] + [(4, core) for core in range(cores)]
+    nodes = [FabricNode("Switch", guid(*it), f"{ {1: 'leaf', 2: 'spine', 4: 'core'}[it[0]] }-{it[1]}", 64) for it in switches]
+    links, ends = [], []
     for leaf in range(leaves):
-        ports = bytearray([UNTOLD] * most)
         for spine in range(spines):
-            links.append(Link(LinkEnd("Switch", guid(1, leaf), hosts + 1 + spine), LinkEnd("Switch", guid(2, spine), leaf + 1), 4, "NDR"))
-        for host in range(hosts):
-            number = lid(leaf, host, hosts)
-            nodes.append(FabricNode("Ca", guid(3, number), f"node-{number}", 1))
-            links.append(Link(LinkEnd("Switch", guid(1, leaf), host + 1), LinkEnd("Ca", guid(3, number), 1, number, guid(3, number)), 4, "NDR"))
-            ends.append(End(f"node-{number}", 0, guid(3, number), number))
-        for target in range(1, most):
-            at, host = divmod(target - 1, hosts)
-            ports[target] = host + 1 if at == leaf else hosts + 1 + host % spines
-        if lost is not None and lost[0] == leaf:
-            ports[lost[1]] = UNTOLD
-        tables.append(ForwardingTable(guid(1, leaf), bytes(ports)))
-    down = bytes([UNTOLD, *(1 + (target - 1) // hosts for target in range(1, most))])
-    tables += [ForwardingTable(guid(2, spine), down) for spine in range(spines)]
-    return Topology(tuple(nodes), tuple(links)), tables, ends
+            above = leaf // in_pod * spines + spine
+            links.append(Link(LinkEnd("Switch", guid(1, leaf), hosts[leaf] + 1 + spine), LinkEnd("Switch", guid(2, above), leaf % in_pod + 1), 4, "NDR"))
+    for spine in range(pods * spines):
+        for core in range(cores):
+            links.append(Link(LinkEnd("Switch", guid(2, spine), in_pod + 1 + core), LinkEnd("Switch", guid(4, core), spine + 1), 4, "NDR"))
+    tables = {guid(*it): bytearray([UNTOLD] * (len(places) + 1)) for it in switches}
+    for number, (leaf, host) in enumerate(places, 1):
+        nodes.append(FabricNode("Ca", guid(3, number), f"node-{number}", 1))
+        links.append(Link(LinkEnd("Switch", guid(1, leaf), host + 1), LinkEnd("Ca", guid(3, number), 1, number, guid(3, number)), 4, "NDR"))
+        ends.append(End(f"node-{number}", leaf % rails, guid(3, number), number))
+        for other in range(leaves):
+            tables[guid(1, other)][number] = host + 1 if other == leaf else hosts[other] + 1 + host % spines
+        for spine in range(pods * spines):
+            here = spine // spines == leaf // in_pod
+            tables[guid(2, spine)][number] = leaf % in_pod + 1 if here else in_pod + 1 + (host // spines + leaf) % cores
+        for core in range(cores):
+            tables[guid(4, core)][number] = leaf // in_pod * spines + host % spines + 1
+    if lost is not None:
+        tables[guid(1, lost[0])][lost[1]] = UNTOLD
+    return Topology(tuple(nodes), tuple(links)), [ForwardingTable(name, bytes(ports)) for name, ports in tables.items()], ends

@@ -29,10 +29,24 @@ _BETTER = 0.05
 NOISY = 0.04
 #: noise is never taken for less: what is measured varies by more than a few readings show
 _LEAST_NOISE = 0.01
-#: ways of a class from which a median says what is usual
-_FEW = 8
-#: to make a switch out of its links: this many of them, to this many neighbours
-_SWITCH_LINKS, _SWITCH_NEIGHBOURS = 4, 3
+#: ways of a class from which a median says what is usual, and their part of the ways between ends of the same rate and distance
+_FEW, _PART = 8, 0.25
+#: to make a switch out of its links: to this many neighbours
+_SWITCH_NEIGHBOURS = 3
+#: of the ways through it, when the others are measured again; and how often these are
+_MOSTLY, _ENOUGH = 0.8, 3
+#: readings above what is usual by that many standard deviations are no noise, when they are that many of all, and that many
+_ABOVE, _MANY, _SOME = 3.5, 0.15, 3
+#: what the median of the distances of a class tells of its noise, in degrees of freedom for each reading
+_MEDIAN_TELLS = 0.37
+#: the noise is taken for that much more, in units of 1 / sqrt(degrees of freedom): few readings may lie close together by chance
+_UNSURE = 2.0
+#: degrees of freedom below which tests are repeated to know the noise
+_KNOWN = 60.0
+
+
+#: of a way: the rate of its slower end, that of its slowest link, 0 where it is not known, and how many links it has
+_Kind = typing.Tuple[float, float, int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,11 +59,15 @@ class Reading:
 
 @dataclasses.dataclass
 class Measured:
-    """All readings of one way, as shares of what is usual in its class."""
+    """All readings of one way, as shares of what is usual in its class.
+
+    :ivar unsure: by how much what is usual may be off, as standard deviation
+    """
 
     test: Test
     way: Way
     shares: typing.List[float]
+    unsure: float = 0.0
 
     @property
     def share(self) -> float:
@@ -68,14 +86,16 @@ class Measured:
 class Evidence:
     """What is known after the readings.
 
-    :ivar noise: standard deviation of a reading, as a share
+    :ivar noise: standard deviation of a reading, as a share; of few readings the most that it may be
+    :ivar known: whether there were enough readings to tell the noise
     :ivar good: directions on a good way
     :ivar slow: directions that are slow, with what they do as a share of what is usual
     :ivar switches: GUIDs of the switches all of whose links are slow, so that it is the switch, or each link of it
     :ivar candidates: for each slow way that is not explained by these, the directions that may be the cause
     :ivar sets: of those whose way was slow twice: directions of which at least one is slow, and that can not be told apart yet
     :ivar pairs: tests that were slow twice although each link of theirs is good elsewhere
-    :ivar doubtful: tests that were slow once and not looked at again
+    :ivar doubtful: tests that are slow so far, and that may be so by chance
+    :ivar again: tests that were not slow, and that alone speak against a whole switch
     """
 
     noise: float
@@ -87,11 +107,17 @@ class Evidence:
     sets: typing.Tuple[typing.FrozenSet[int], ...]
     pairs: typing.Tuple[Test, ...]
     doubtful: typing.Tuple[Test, ...]
+    again: typing.Tuple[Test, ...]
+    known: bool = True
 
 
-def weigh(ways: Ways, readings: typing.Iterable[Reading]) -> Evidence:
-    """What the readings prove. Those of tests whose way is not known are left out."""
-    measured, noise = _shares(ways, readings)
+def weigh(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Optional[float] = None) -> Evidence:
+    """What the readings prove. Those of tests whose way is not known are left out.
+
+    :param floor_share: of the rate of its slowest link, what a way should carry at least. Where what is usual in a class is less than SLOW of that, all
+        its ways are slow
+    """
+    measured, noise, known = _shares(ways, readings, floor_share)
     over: typing.Dict[int, typing.List[Measured]] = {}
     for item in measured.values():
         for number in item.way:
@@ -101,11 +127,11 @@ def weigh(ways: Ways, readings: typing.Iterable[Reading]) -> Evidence:
     candidates = {item.test: frozenset(number for number in item.way if not _cleared(number, item, over, noise)) for item in low}
     slow = _accused(candidates, measured, noise)
     left = {test: numbers for test, numbers in candidates.items() if not numbers & slow.keys()}
-    switches = _switches(ways, measured, left, noise)
+    switches, again = _switches(ways, measured, left, noise)
     of_switches = {number for guid in switches for number in over if guid in (ways.directions[number].source, ways.directions[number].target)}
     left = {test: numbers for test, numbers in left.items() if not of_switches & set(measured[test].way)}
     slow = {number: share for number, share in slow.items() if number not in of_switches}
-    twice = {test: numbers for test, numbers in left.items() if _below(measured[test].shares, noise)}
+    twice = {test: numbers for test, numbers in left.items() if _below([measured[test]], noise)}
     sets = {numbers for numbers in twice.values() if numbers}
     return Evidence(
         noise,
@@ -117,107 +143,210 @@ def weigh(ways: Ways, readings: typing.Iterable[Reading]) -> Evidence:
         tuple(sorted((one for one in sets if not any(other < one for other in sets)), key=sorted)),
         tuple(test for test, numbers in twice.items() if not numbers),
         tuple(test for test in left if test not in twice),
+        again,
+        known,
     )
 
 
-def _shares(ways: Ways, readings: typing.Iterable[Reading]) -> typing.Tuple[typing.Dict[Test, Measured], float]:
-    """The readings by test, as shares of the median of their class, and the noise."""
+def _shares(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]) -> typing.Tuple[typing.Dict[Test, Measured], float, bool]:
+    """The readings by test, as shares of what is usual in their class, the noise, and whether that is known well."""
     figures: typing.Dict[Test, typing.List[float]] = {}
     for reading in readings:
         if ways.way(*reading.test) is not None:
             figures.setdefault(reading.test, []).append(reading.gbps or 0.0)
-    classes: typing.Dict[typing.Tuple[float, int], typing.List[float]] = {}
-    kinds: typing.Dict[Test, typing.Tuple[float, int]] = {}
-    for test, values in figures.items():
-        kinds[test] = _kind(ways, test)
-        classes.setdefault(kinds[test], []).append(values[0])
-    usual = {kind: statistics.median(values) for kind, values in classes.items()}
-    for kind, values in classes.items():
-        others = [other for other in classes if len(classes[other]) >= _FEW and other[0] and kind[0]]
-        if len(values) < _FEW and others:
-            # too few to say what is usual: what others of the same distance do, or of another, in proportion to the rate
-            _same, _size, near = max((other[1] == kind[1], len(classes[other]), other) for other in others)
-            usual[kind] = usual[near] * kind[0] / near[0]
+    classes: typing.Dict[_Kind, typing.List[Test]] = {}
+    for test in figures:
+        classes.setdefault(_kind(ways, test), []).append(test)
+    repeated, freedom = _repeated(figures.values())
+    scales = {kind: _usual([(statistics.fmean(figures[test]), len(figures[test])) for test in tests], repeated) for kind, tests in classes.items()}
+    weight = sum(len(tests) for tests in classes.values() if len(tests) >= _FEW)
+    apart = sum(len(tests) * scales[kind].spread for kind, tests in classes.items() if len(tests) >= _FEW) / weight if weight else 0.0
+    told = freedom + _MEDIAN_TELLS * weight
+    noise = math.sqrt((freedom * repeated**2 + _MEDIAN_TELLS * weight * apart**2) / told) * (1 + _UNSURE / math.sqrt(told)) if told else 0.0
+    noise = max(_LEAST_NOISE, noise)
     measured = {}
-    for test, values in figures.items():
-        way, norm = ways.way(*test), usual[kinds[test]]
-        if way is not None and norm > 0:
-            measured[test] = Measured(test, way, [value / norm for value in values])
-    apart = [abs(item.shares[0] - 1) for item in measured.values()]
-    # of a normal distribution, half of the readings are within 0.6745 standard deviations
-    noise = max(_LEAST_NOISE, statistics.median(apart) / 0.6745) if apart else _LEAST_NOISE
-    return measured, noise
+    for kind, (usual, count) in _norms(classes, scales).items():
+        floor = (floor_share or 0.0) * kind[1]
+        # by the median of so many
+        norm, unsure = (floor, 0.0) if usual < SLOW * floor else (usual, 1.25 * noise / math.sqrt(count))
+        for test in classes[kind] if norm > 0 else ():
+            measured[test] = Measured(test, ways.way(*test) or (), [value / norm for value in figures[test]], unsure)
+    return measured, noise, told >= _KNOWN
 
 
-def _kind(ways: Ways, test: Test) -> typing.Tuple[float, int]:
-    """Rate of the slower end, 0 where it is not known, and length of the way."""
-    way = ways.way(*test) or ()
-    rates = [ways.directions[number].gbps for number in (way[0], way[-1])] if way else []
-    return min((rate or 0.0 for rate in rates), default=0.0), len(way)
+def _repeated(figures: typing.Iterable[typing.Sequence[float]]) -> typing.Tuple[float, float]:
+    """Standard deviation of what was measured more than once, as a share, and its degrees of freedom."""
+    total, freedom = 0.0, 0
+    for values in figures:
+        middle = statistics.fmean(values)
+        if len(values) > 1 and middle > 0:
+            total += sum((value / middle - 1) ** 2 for value in values)
+            freedom += len(values) - 1
+    return (math.sqrt(total / freedom) if freedom else 0.0), float(freedom)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Scale:
+    """What ways of a class carry that are not slow, their standard deviation as a share of it, and of how many readings that is known."""
+
+    usual: float
+    spread: float
+    readings: int
+
+
+def _usual(values: typing.Sequence[typing.Tuple[float, int]], noise: float) -> _Scale:
+    """Of the ways that are not slow; no more than the median of a few values.
+
+    Half of all ways may be slow, as when some leaves are. Those that are not lie close together, so the densest third is theirs; where many carry
+    much more than that, it was slow ways of one cause.
+
+    :param values: mean of each way, and its readings
+    """
+    rest = sorted(values)
+    while len(rest) >= _FEW or (len(rest) < len(values) and len(rest) >= _SOME):
+        size = max(2, -(-len(rest) // 3))
+        begin = min(range(len(rest) - size + 1), key=lambda place: rest[place + size - 1][0] - rest[place][0])
+        middle = statistics.median(value for value, _readings in rest[begin : begin + size])
+        # a third of a normal distribution is within 0.43 standard deviations; the densest of a few is so by chance
+        spread = (rest[begin + size - 1][0] - rest[begin][0]) / 0.86 * (1 + 3 / math.sqrt(len(rest)))
+        spread = max(spread, max(noise, _LEAST_NOISE) * middle)
+        above = [item for item in rest if item[0] > middle + _ABOVE * spread]
+        if len(above) >= max(_SOME, _MANY * len(values)):
+            rest = above
+            continue
+        near = [item for item in rest if abs(item[0] - middle) <= 2.5 * spread]
+        usual = statistics.median(value for value, _readings in near)
+        # of a normal distribution, half is within 0.6745 standard deviations
+        apart = statistics.median(abs(value - usual) for value, _readings in near) / 0.6745 / usual if usual > 0 else 0.0
+        return _Scale(usual, apart, sum(readings for _value, readings in near))
+    return _Scale(statistics.median(value for value, _readings in rest), 0.0, len(rest))
+
+
+def _kind(ways: Ways, test: Test) -> _Kind:
+    rates = [ways.directions[number].gbps or 0.0 for number in ways.way(*test) or ()]
+    return min(rates[0], rates[-1]), min(rates), len(rates)
+
+
+def _norms(classes: typing.Mapping[_Kind, typing.Sequence[Test]], scales: typing.Mapping[_Kind, _Scale]) -> typing.Dict[_Kind, typing.Tuple[float, int]]:
+    """What is usual in each class, and of how many readings. A class that is small has no usual of its own: it should do what others do, in proportion to the
+    rate of its ends. Nor has one that does less than shorter ways of the same rates: then most of its ways are slow.
+    """
+    alike: typing.Dict[typing.Tuple[float, int], int] = {}
+    for kind, tests in classes.items():
+        alike[kind[0], kind[2]] = alike.get((kind[0], kind[2]), 0) + len(tests)
+    large = [kind for kind, tests in classes.items() if len(tests) >= max(_FEW, _PART * alike[kind[0], kind[2]])]
+    usual = {kind: (scale.usual, scale.readings) for kind, scale in scales.items()}
+    for kind in large:
+        shorter = [usual[other] for other in large if other[:2] == kind[:2] and usual[kind][0] < SLOW * usual[other][0]]
+        usual[kind] = max([usual[kind], *shorter])
+    for kind in classes:
+        others = [other for other in large if other[0] and kind[0]]
+        if kind not in large and others:
+            _same, _size, near = max(((other[0] == kind[0], other[2] == kind[2]), len(classes[other]), other) for other in others)
+            usual[kind] = usual[near][0] * kind[0] / near[0], usual[near][1]
+    return usual
 
 
 def _cleared(number: int, slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> bool:
-    """Whether other ways over a link show that it can do better than a slow way did."""
-    others = [item for item in over[number] if item is not slow and item.share >= max(slow.share + _BETTER, min(GOOD, slow.share + 2 * _BETTER))]
-    if not others:
+    """Whether a link can not be what makes a way slow: then no way over it carries more than this one. How well that fits to all that is measured over
+    it, by least squares, with the share that fits best.
+    """
+    better = sorted(((item.share, len(item.shares)) for item in over[number] if item.share > slow.share), reverse=True)
+    count, square = len(slow.shares) * slow.share, len(slow.shares) * slow.share**2
+    apart = float(len(slow.shares))
+    used, readings, total = 0, 0, 0.0
+    for share, times in better:
+        if count and share * count <= square:
+            break
+        count, square, apart = count + times * share, square + times * share**2, apart + times
+        used, readings, total = used + 1, readings + times, total + times * share
+    if not used or total / readings < max(slow.share + _BETTER, min(GOOD, slow.share + 2 * _BETTER)):
         return False
-    count = sum(len(item.shares) for item in others)
-    share = sum(sum(item.shares) for item in others) / count
-    spread = noise * math.sqrt(share**2 / count + slow.share**2 / len(slow.shares))
-    return share - slow.share >= CLEAR * spread
+    misfit = apart - count**2 / square
+    # Fisher's approximation of what chance makes of it
+    return misfit / noise**2 >= (CLEAR + math.sqrt(2 * used - 1)) ** 2 / 2
 
 
 def _accused(candidates: typing.Mapping[Test, typing.AbstractSet[int]], measured: typing.Mapping[Test, Measured], noise: float) -> typing.Dict[int, float]:
     """The links that are the only candidate of slow ways, with what they do."""
-    alone: typing.Dict[int, typing.List[float]] = {}
+    alone: typing.Dict[int, typing.List[Measured]] = {}
     for test, numbers in candidates.items():
         if len(numbers) == 1:
-            alone.setdefault(next(iter(numbers)), []).extend(measured[test].shares)
-    return {number: sum(shares) / len(shares) for number, shares in alone.items() if _below(shares, noise)}
+            alone.setdefault(next(iter(numbers)), []).append(measured[test])
+    return {number: _mean(items) for number, items in alone.items() if _below(items, noise)}
 
 
-def _below(shares: typing.Sequence[float], noise: float) -> bool:
+def _mean(items: typing.Sequence[Measured]) -> float:
+    return statistics.fmean(share for item in items for share in item.shares)
+
+
+def _below(items: typing.Sequence[Measured], noise: float) -> bool:
     """Slow at least twice, and not by chance. The lowest reading is left out: it may be what called for the others."""
-    rest = sorted(shares)[1:]
+    rest = sorted(share for item in items for share in item.shares)[1:]
     if not rest:
         return False
-    share = sum(rest) / len(rest)
-    return share < SLOW and sum(shares) / len(shares) < SLOW and 1 - share >= ACCUSE * noise / len(rest) ** 0.5
-
-
-def _most(share: float, item: Measured, noise: float) -> float:
-    """Below which a way is as slow as the others over the same switch, whose share is given."""
-    return max(SLOW, share + CLEAR * noise * share / len(item.shares) ** 0.5) if noise > NOISY else SLOW
+    share = statistics.fmean(rest)
+    doubt = math.sqrt(noise**2 / len(rest) + max(item.unsure for item in items) ** 2)
+    return share < SLOW and _mean(items) < SLOW and 1 - share >= ACCUSE * doubt
 
 
 def _switches(
     ways: Ways, measured: typing.Mapping[Test, Measured], left: typing.Mapping[Test, typing.AbstractSet[int]], noise: float
-) -> typing.Tuple[str, ...]:
-    """Switches that are slow as a whole: no way through them is anything else, over enough of their links."""
-    through: typing.Dict[str, typing.Set[Test]] = {}
-    for test in left:
-        for number in measured[test].way:
-            for guid in (ways.directions[number].source, ways.directions[number].target):
-                if guid in ways.switches:
-                    through.setdefault(guid, set()).add(test)
-    suspects = {guid for guid, tests in through.items() if len(tests) >= _SWITCH_NEIGHBOURS}
-    everything: typing.Dict[str, typing.List[Measured]] = {guid: [] for guid in suspects}
+) -> typing.Tuple[typing.Tuple[str, ...], typing.Tuple[Test, ...]]:
+    """Switches that are slow as a whole: no way through them is anything else, over enough of their links. The one that explains most comes first, and
+    another is sought among what is left; two that explain the same are not told apart. With the tests that alone speak for a switch, once.
+    """
+    everything: typing.Dict[str, typing.List[Measured]] = {}
     for item in measured.values():
-        for guid in {ways.directions[number].source for number in item.way} & suspects:
-            everything[guid].append(item)
-    whole = []
+        for guid in _passed(ways, item):
+            everything.setdefault(guid, []).append(item)
+    not_slow = [item for item in measured.values() if not item.slow]
+    fine = {guid for item in not_slow for guid in _passed(ways, item)}
+    whole: typing.Dict[str, typing.Set[Test]] = {}
+    again: typing.List[Test] = []
     for guid, items in everything.items():
-        links = {number for item in items for number in item.way if guid in (ways.directions[number].source, ways.directions[number].target)}
-        neighbours = {end for number in links for end in (ways.directions[number].source, ways.directions[number].target)} - {guid}
-        if len(links) < _SWITCH_LINKS or len(neighbours) < _SWITCH_NEIGHBOURS:
+        mine = {item.test for item in _highest(items, noise) if item.test in left}
+        slow = sum(item.slow for item in items)
+        if len(mine) < _SWITCH_NEIGHBOURS or slow < _MOSTLY * len(items) or not _below(items, noise):
             continue
-        shares = [share for item in items for share in item.shares]
-        if _below(shares, noise) and all(item.share < _most(sum(shares) / len(shares), item, noise) for item in items):
-            whole.append(guid)
-    # one that explains no more than another does is not accused beside it
+        for_it = [item.test for item in items if not item.slow]
+        # where everything is slow, nothing shows that it is not for another reason
+        if not for_it and not_slow:
+            whole[guid] = mine
+        elif all(len(measured[test].shares) < _ENOUGH for test in for_it):
+            again += for_it
+    whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests, fine)}
     result: typing.List[str] = []
-    for guid in sorted(whole, key=lambda guid: (-len(through[guid]), guid)):
-        rivals = [other for other in whole if other != guid and through[other] >= through[guid]]
-        if not rivals and not any(through[guid] <= through[other] for other in result):
-            result.append(guid)
-    return tuple(result)
+    while whole:
+        most = max(map(len, whole.values()))
+        best = sorted(guid for guid, tests in whole.items() if len(tests) == most)
+        chosen = [guid for guid in best if not any(other != guid and whole[other] == whole[guid] for other in best)]
+        explained = whole[chosen[0]] if chosen else set().union(*(whole[guid] for guid in best))
+        result += chosen[:1]
+        whole = {guid: tests - explained for guid, tests in whole.items()}
+        whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests, fine)}
+    return tuple(result), tuple(again)
+
+
+def _passed(ways: Ways, item: Measured) -> typing.Set[str]:
+    return {ways.directions[number].source for number in item.way} & ways.switches
+
+
+def _highest(items: typing.Sequence[Measured], noise: float) -> typing.List[Measured]:
+    """Those that carry as much as the best one does, as far as the noise tells: what is lower has another cause, or a second one."""
+    best = max(items, key=lambda item: item.share)
+    return [item for item in items if best.share - item.share <= CLEAR * noise * best.share * math.sqrt(1 / len(item.shares) + 1 / len(best.shares))]
+
+
+def _wide(ways: Ways, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test], fine: typing.AbstractSet[str]) -> bool:
+    """Whether ways go over enough of the links of a switch to say something of all of it, and neither two cables nor another switch explain them as well."""
+    taken = [measured[test] for test in tests]
+    if not taken or set.intersection(*(_passed(ways, item) for item in taken)) - fine - {guid}:
+        return False
+    cables = [{frozenset((ways.directions[number].source, ways.directions[number].target)) for number in item.way} for item in taken]
+    for first in cables[0]:
+        without = [its for its in cables if first not in its]
+        if not without or set.intersection(*without):
+            return False
+    its = {cable for way in cables for cable in way if guid in cable}
+    return len({end for cable in its for end in cable}) > _SWITCH_NEIGHBOURS

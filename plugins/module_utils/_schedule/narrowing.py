@@ -7,13 +7,17 @@ from __future__ import annotations
 import typing
 
 from .covering import Round, Taken, Test
-from .evidence import NOISY, Evidence
+from .evidence import NOISY, Evidence, Measured
 from .ways import Ways
 
 #: tests of a link over ways that are otherwise good, and over ways that only part it from other candidates, at most
 _ALONE, _PARTING = 8, 2
+#: turns of a round, and where one reading says little
+_TURNS, _NOISY_TURNS = 2, 4
 #: readings of one test, at most
 _READINGS = 8
+#: standard deviations below what is usual, of a slow way whose links are looked at one by one
+_WORTH = 4.0
 #: ways over a link that are looked at
 _LOOKS = 400
 
@@ -29,7 +33,6 @@ class Narrowing:
         self._across = across_rails
         self._alone: typing.Dict[int, int] = {}
         self._parting: typing.Dict[int, int] = {}
-        self._asked = 0
 
     def next(self, evidence: Evidence) -> typing.Optional[Round]:
         """The next round, or None when no test can tell more."""
@@ -37,12 +40,18 @@ class Narrowing:
         turns = []
         asked: typing.Set[Test] = set()
         done: typing.Set[int] = set()
-        for _turn in range(2):
+        for turn in range(_TURNS if evidence.noise <= NOISY else _NOISY_TURNS):
             taken = Taken(self._ways)
+            if evidence.noise > NOISY:
+                # one reading more says little
+                asked.clear()
+                done = set() if turn % 2 == 0 else done
             self._again(evidence, taken, asked)
             for number in targets:
                 if number not in done and self._look(number, evidence, taken, asked):
                     done.add(number)
+            if not evidence.known and taken.tests:
+                self._fill(evidence, taken, asked)
             if taken.tests:
                 turns.append(tuple(taken.tests))
         return Round("suspects, over ways that are otherwise good", tuple(turns)) if turns else None
@@ -51,11 +60,10 @@ class Narrowing:
         """Directions on slow ways that nothing has cleared or accused, those with the fewest rivals first."""
         rank: typing.Dict[int, int] = {}
         for test, numbers in evidence.candidates.items():
-            if evidence.noise > NOISY and len(evidence.measured[test].shares) < 2:
-                continue
-            for number in numbers:
-                rank[number] = min(rank.get(number, len(numbers)), len(numbers))
-        for number in {number for item in evidence.measured.values() if item.slow for number in item.way}:
+            if self._told(evidence.measured[test], evidence):
+                for number in numbers:
+                    rank[number] = min(rank.get(number, len(numbers)), len(numbers))
+        for number in {number for item in evidence.measured.values() if item.slow and self._told(item, evidence) for number in item.way}:
             # hidden by a link that was found: it was on no good way yet
             if number not in evidence.good and number not in evidence.slow and not self._of_switch(number, evidence):
                 rank.setdefault(number, _LOOKS)
@@ -65,20 +73,31 @@ class Narrowing:
         direction = self._ways.directions[number]
         return direction.source in evidence.switches or direction.target in evidence.switches
 
+    def _told(self, item: Measured, evidence: Evidence) -> bool:
+        """Whether a slow way is so beyond some doubt, so that its links are worth a test each."""
+        count = len(item.shares)
+        return evidence.noise <= NOISY or (count > 1 and 1 - item.share >= _WORTH * evidence.noise / count**0.5)
+
     def _again(self, evidence: Evidence, taken: Taken, asked: typing.Set[Test]) -> None:
-        """Slow ways whose links are all good elsewhere, or about which the noise says little."""
+        """Tests that say more when they are made again: slow ways that were measured once, those that noise may have made, and whose links are all good."""
         for test, numbers in evidence.candidates.items():
-            count = len(evidence.measured[test].shares)
-            if (
-                test in asked
-                or count >= _READINGS
-                or not (not numbers or (evidence.noise > NOISY and count < 2) or (test in evidence.doubtful and len(numbers) == 1))
-            ):
-                continue
-            way = evidence.measured[test].way
-            if taken.fits(test, way):
-                taken.add(test, way)
-                asked.add(test)
+            item = evidence.measured[test]
+            count = len(item.shares)
+            if count < _READINGS and (count < 2 or not numbers or not self._told(item, evidence) or test in evidence.doubtful):
+                self._add(test, evidence, taken, asked)
+        for test in evidence.again:
+            self._add(test, evidence, taken, asked)
+
+    def _fill(self, evidence: Evidence, taken: Taken, asked: typing.Set[Test]) -> None:
+        """Ends that have nothing else to do measure again what was measured least: few readings tell neither the noise nor what is usual."""
+        for item in sorted(evidence.measured.values(), key=lambda item: len(item.shares)):
+            self._add(item.test, evidence, taken, asked)
+
+    def _add(self, test: Test, evidence: Evidence, taken: Taken, asked: typing.Set[Test]) -> None:
+        way = evidence.measured[test].way
+        if test not in asked and taken.fits(test, way):
+            taken.add(test, way)
+            asked.add(test)
 
     def _look(self, number: int, evidence: Evidence, taken: Taken, asked: typing.Set[Test]) -> bool:
         """Add a test of one direction, over a way that is otherwise good; where there is none, over one that parts it from its rivals."""

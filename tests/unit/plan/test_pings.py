@@ -72,7 +72,7 @@ def test_rails_of_a_fabric_that_is_not_known(ground: Observed) -> None:
 
 def test_a_large_fleet_pings_over_each_link_of_the_fabric() -> None:
     """With three partners a port, chance would leave links out."""
-    topology, tables, ends = parts(8, 6, 6)
+    topology, tables, ends = parts([6] * 8, 6)
     seen = SeenTopology("mlx5_0", 1, topology, forwarding=SeenForwarding(tuple(tables)))
     port = Port(1, "ACTIVE", "LinkUp", "InfiniBand", 400.0, 4, "NDR")
     hcas = {end.node: NodeHcas((Hca("mlx5_0", "mlx5_0", ports=(dataclasses.replace(port, lid=end.lid, guid=end.guid),)),)) for end in ends}

@@ -51,7 +51,7 @@ class World:
     """A fat tree whose links carry what they carry. ``shares``: of the line rate, by the two ends of a link, in this direction."""
 
     def __init__(self, shares: Shares, pcie: typing.Optional[typing.Mapping[str, PcieLink]] = None, **changes: typing.Any) -> None:
-        topology, tables, ends = parts(LEAVES, SPINES, HOSTS)
+        topology, tables, ends = parts([HOSTS] * LEAVES, SPINES)
         self.ways = Ways(topology, tables, ends)
         self.intent = parse_intent([{**FABRIC, **changes}])
         self._shares = shares

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
-from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree
+from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, tree
 
 
 def assert_fair(ways: Ways, found: Cover) -> None:
@@ -74,3 +74,24 @@ def test_where_switches_choose_the_way_links_between_leaves_are_not_told_apart(t
     way = known.way(0, 2) or ()
     assert [known.name(link) for link in way][1] == "between leaf-0 and leaf-1, on the way there"
     assert len(way) == 3 and len(known.way(0, 1) or ()) == 2
+
+
+@pytest.mark.parametrize("across_rails", [True, False])
+def test_ends_of_different_rails_are_paired_only_where_that_is_allowed(across_rails: bool) -> None:
+    """One leaf a rail: no way of one rail leads over a spine."""
+    ways = tree([4, 4], 4, rails=2)
+    found = cover(ways, across_rails)
+    assert_fair(ways, found)
+    crossing = [test for item in found.rounds for test in item.tests if ways.ends[test[0]].rail != ways.ends[test[1]].rail]
+    assert bool(crossing) == across_rails
+    assert bool(found.uncovered) == (not across_rails)
+
+
+def test_three_levels_are_covered_where_the_tables_lead() -> None:
+    ways = tree([6] * 8, 3, pods=2, cores=4)
+    found = cover(ways)
+    assert_fair(ways, found)
+    assert len(ways.pods) == 2 and [len(pod) for pod in ways.pods] == [4, 4]
+    assert any(item.why == "between pods" for item in found.rounds)
+    usable = {link for source in range(len(ways.ends)) for target in range(len(ways.ends)) if source != target for link in ways.way(source, target) or ()}
+    assert found.covered == usable
