@@ -95,3 +95,10 @@ def test_three_levels_are_covered_where_the_tables_lead() -> None:
     assert any(item.why == "between pods" for item in found.rounds)
     usable = {link for source in range(len(ways.ends)) for target in range(len(ways.ends)) if source != target for link in ways.way(source, target) or ()}
     assert found.covered == usable
+
+
+def test_where_switches_choose_the_cables_of_the_ends_are_covered_and_nobody_looks_for_more() -> None:
+    """A link between two switches is on no way that is known: to look for one through each pair of ends took longer than to measure all."""
+    ways = fat_tree(16, 16, 16, spread="adaptive routing is on")
+    first = cover(ways)
+    assert first.uncovered == () and first.links == 2 * len(ways.ends) and len(first.rounds) == 2
