@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._check.network.wait.memory import Judges
 from .._check.network.wait.sriov import Patience, judge, judge_release
 from .._check.network.wait.state import ClusterState, Judgement, NodeHistory, Target
 from .._model.wait import SyncFacts, SyncNode
@@ -92,6 +93,24 @@ def take(world: ClusterState, change: Change) -> ClusterState:
     return dataclasses.replace(world, **changed, histories=_histories(world, kind, news))
 
 
+def gathered(news: typing.Iterable[Change]) -> typing.Iterator[Change]:
+    """The same news in fewer changes: each copies what is known of its kind. Two of one object stay two, since its history counts both."""
+    waiting: typing.Dict[str, Resource] = {}
+    kind = ""
+    for change in news:
+        keys = [_key(change.kind, item) for item in change.items] if change.action == "put" else []
+        if kind and (change.action != "put" or change.kind != kind or not waiting.keys().isdisjoint(keys)):
+            yield Change(kind, "put", tuple(waiting.values()))
+            kind, waiting = "", {}
+        if change.action == "put":
+            kind = change.kind
+            waiting.update(zip(keys, change.items))
+        else:
+            yield change
+    if kind:
+        yield Change(kind, "put", tuple(waiting.values()))
+
+
 def _known(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
     """What was known of a kind; what is not in _FIELDS says itself how far it is."""
     known = getattr(world, _FIELDS[kind]) if kind in _FIELDS else world.reports.get(kind)
@@ -157,10 +176,11 @@ def wait(
     start = clock()
     world = ClusterState(unread=dict.fromkeys(kinds_of(targets), "no answer yet"))
     patience, announced, diagnostics = Patience(grace), typing.cast(typing.Dict[typing.Tuple[str, str], str], {}), Diagnostics(feed)
+    judges = Judges(targets)
     timer = SteadyTimer({target.fabric for target in targets if target.functions and not release}, steady)
     while True:
         now = clock()
-        judgements = judge_release(targets, world) if release else judge(targets, world)
+        judgements = judge_release(targets, world) if release else judges.judge(world)
         nodes = patience.apply(judgements, now)
         if not world.unread or now - start >= QUIET_SECONDS:
             _tell(nodes, announced, say, now - start)
@@ -175,10 +195,12 @@ def wait(
             continue
         pauses = [pause for pause in (patience.wake(now), diagnostics.wake(now), start + limit - now, left or None) if pause is not None]
         change = feed.get(min(pauses))
-        settled = clock() + settle
+        settled, news = clock() + settle, []
         while change is not None:
-            world = take(world, change)
+            news.append(change)
             change = feed.get(max(0.0, settled - clock()))
+        for change in gathered(news):
+            world = take(world, change)
 
 
 class SteadyTimer:

@@ -105,7 +105,8 @@ def cover(ways: Ways, across_rails: bool = False) -> Cover:
         # one pod's ends are here what those of a leaf are above: halves of the whole list lie in different pods
         add("between pods", _best(ways, [_leaves(ways, group, None) for group in groups], covered))
     # where switches choose, a link between two of them is on no way that is known
-    wanted = [number for number, it in enumerate(ways.directions[: ways.real]) if not (ways.spread and it.source in ways.switches and it.target in ways.switches)]
+    real = enumerate(ways.directions[: ways.real])
+    wanted = [number for number, it in real if not (ways.spread and it.source in ways.switches and it.target in ways.switches)]
     for _number in range(_MOST_ROUNDS):
         left = [link for link in wanted if link not in covered]
         turns = tuple(turn for turn in (_rest(ways, left, covered, across_rails) for _direction in range(2)) if turn)

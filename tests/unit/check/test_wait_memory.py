@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is judged with a memory is what is judged without one, whatever changes in between."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import typing
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait import memory
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
+from ansible_collections.linerate.rdma.plugins.module_utils._run import wait_for_network
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import gathered, take
+from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
+from tests.unit.run.test_sync import NODE, POD, POLICY, STATE, booted, changed
+
+Resource = typing.Dict[str, typing.Any]
+NAMES = ("kl-a", "kl-b", "kl-c")
+TARGETS = (
+    Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", NAMES, 1),
+    Target("plain", (), "", "default/op-net", NAMES[:2], 1, ("attachment",)),
+)
+
+
+def named(resource: Resource, name: str) -> Resource:
+    new = copy.deepcopy(resource)
+    new["metadata"]["name"] = name
+    return new
+
+
+NODES = [NODE, changed(NODE, status__allocatable={}), booted("0"), booted("1", "False"), booted("1", "Unknown")]
+STATES = [STATE, changed(STATE, status__syncStatus="InProgress"), changed(STATE, status__syncStatus="Failed"), changed(STATE, spec={})]
+STATES.append(changed(STATE, metadata__annotations={"sriovnetwork.openshift.io/desired-state": "Drain_Required"}))
+NAME = st.sampled_from(NAMES)
+CHANGES = st.one_of(
+    st.builds(lambda item, name: Change("Node", "put", (named(item, name),)), st.sampled_from(NODES), NAME),
+    st.builds(lambda item, name: Change("SriovNetworkNodeState", "put", (named(item, name),)), st.sampled_from(STATES), NAME),
+    st.builds(lambda name: Change("Node", "drop", (named(NODE, name),)), NAME),
+    st.builds(lambda name: Change("SriovNetworkNodeState", "drop", (named(STATE, name),)), NAME),
+    st.sampled_from([Change("SriovNetworkNodePolicy", "put", (POLICY,)), Change("SriovNetworkNodePolicy", "replace", ())]),
+    st.sampled_from([Change("NetworkAttachmentDefinition", "replace", ()), Change("Node", "error", error="no answer")]),
+    st.sampled_from([Change("PodDisruptionBudget", "error", error="forbidden"), Change("SriovNetworkPoolConfig", "replace", ())]),
+)
+
+
+@given(st.lists(st.lists(CHANGES, max_size=4), max_size=6), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_with_a_memory_the_same_is_said_of_each_world(steps: typing.Sequence[typing.Sequence[Change]], drained: bool) -> None:
+    judges = memory.Judges(TARGETS)
+    world = ClusterState()
+    for step in [[Change("Node", "replace", tuple(named(NODE, name) for name in NAMES)), Change("SriovNetworkNodePolicy", "replace", (POLICY,))], *steps]:
+        for change in gathered(step):
+            world = take(world, change)
+        if drained:
+            # what the loop adds by itself
+            world = dataclasses.replace(world, pods={NAMES[0]: (POD,)}, logs={NAMES[1]: "busy"}, daemons=None if len(step) % 2 else {})
+        assert judges.judge(world) == judge(TARGETS, world)
+        assert judges.judge(world) == judge(TARGETS, world)
+
+
+@given(st.lists(CHANGES, max_size=12))
+@settings(max_examples=150, deadline=None)
+def test_gathered_changes_make_the_same_world(news: typing.Sequence[Change]) -> None:
+    one = other = ClusterState()
+    for change in news:
+        one = take(one, change)
+    for change in gathered(news):
+        other = take(other, change)
+    assert one == other
+    assert len(list(gathered(news))) <= len(news)
+
+
+def test_each_field_of_a_world_is_one_of_nodes_or_one_that_they_share() -> None:
+    fields = {field.name for field in dataclasses.fields(ClusterState)}
+    assert fields == {*memory.OF_NODES, *memory.SHARED, *memory.SMALL}
+
+
+def test_a_node_is_judged_anew_only_when_something_of_it_changed(monkeypatch: typing.Any) -> None:
+    asked: typing.List[str] = []
+    real = memory.judge_node
+
+    def counted(target: Target, name: str, world: ClusterState, turns: typing.Any) -> typing.Any:
+        asked.append(name)
+        return real(target, name, world, turns)
+
+    monkeypatch.setattr(memory, "judge_node", counted)
+    judges, world = memory.Judges(TARGETS[:1]), ClusterState()
+    for kind, item in (("Node", NODE), ("SriovNetworkNodeState", STATE)):
+        world = take(world, Change(kind, "replace", tuple(named(item, name) for name in NAMES)))
+    world = take(world, Change("SriovNetworkNodePolicy", "replace", (POLICY,)))
+    judges.judge(world)
+    assert asked == list(NAMES)
+    judges.judge(take(world, Change("Node", "put", (named(booted("1"), "kl-b"),))))
+    assert asked == [*NAMES, "kl-b"]
+    assert wait_for_network.Judges is memory.Judges
