@@ -103,7 +103,7 @@ def test_readme_has_absolute_links_only() -> None:
 
 
 def test_readme_has_the_sections_that_certification_and_inclusion_ask_for_in_their_order() -> None:
-    """[partner-certification-requirements docs/readme-template.md; collection_requirements.rst], with what is for readers of this collection alone between them."""
+    """[partner-certification-requirements docs/readme-template.md; collection_requirements.rst]; what is for our readers alone stands between them."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     asked = ["Description", "Requirements", "Installation", "Use cases", "Included content", "Testing", "Contributing", "Support"]
     asked += ["Release notes and roadmap", "Related information", "License information"]
