@@ -225,7 +225,7 @@ class CallbackModule(Default):
         self._rest()
         self._done.set()
         if len(self._stages) > 1:
-            self._display.display("\n== stages", color=constants.COLOR_HIGHLIGHT)
+            self._display.display("\n== stages")
             for stage in self._stages:
                 self._display.display(stage.row(), color=_COLORS[tone(stage.end, "bad")] if stage.end else None)
             total = sum(stage.seconds or 0.0 for stage in self._stages)
@@ -254,7 +254,8 @@ class CallbackModule(Default):
         """The heading, above the first line of what it is of."""
         if self._heading:
             heading, self._heading = self._heading, ""
-            self._display.display(f"\n{heading}", color=constants.COLOR_HIGHLIGHT)
+            # no colour: with a log file, Ansible 2.16 refuses those that stand for no level of a log, and the line below would be lost
+            self._display.display(f"\n{heading}")
 
     def _line(self, line: str, color: typing.Optional[str] = None) -> None:
         self._head()

@@ -11,7 +11,9 @@ import typing
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import Earlier, EarlierPair
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ErrorReport, ObservedTopologies, PortErrors, SeenErrors, SeenTopology
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
+from ansible_collections.linerate.rdma.plugins.module_utils._model.link_errors import EarlierErrors, reading_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import MOST_FABRICS, MOST_WAIVERS, Evidence, render_signature
@@ -29,8 +31,13 @@ FLEET = World(nodes=1_000, rails=8, on_leaf=32, slow=3, cut=(0, 1))
 LONG = "W" * 400
 
 
-def report(made: Made, since: typing.Optional[Since] = None, versions: typing.Optional[typing.Mapping[str, str]] = None) -> Report:
-    return dataclasses.replace(build(made.records, {}, "", CREATED, versions or VERSIONS, made.source), since=since)
+def report(
+    made: Made,
+    since: typing.Optional[Since] = None,
+    versions: typing.Optional[typing.Mapping[str, str]] = None,
+    errors: typing.Optional[EarlierErrors] = None,
+) -> Report:
+    return dataclasses.replace(build(made.records, {}, "", CREATED, versions or VERSIONS, made.source), since=since, errors=errors or EarlierErrors())
 
 
 def long_signature() -> str:
@@ -65,12 +72,42 @@ def with_trends(world: World, lost: float = 0.05) -> Made:
     return Made({**made.records, "bandwidth": record}, {**made.facts, "bandwidth": data})
 
 
+def with_errors(made: Made, counted: typing.Mapping[str, typing.Sequence[int]]) -> typing.Tuple[Made, EarlierErrors]:
+    """The same, with kept runs before it.
+
+    :param counted: symbol errors of the port of an HCA by its name, run by run; the last is this run's
+    """
+    data = copy.deepcopy(made.facts["fabric"])
+    topologies: typing.Dict[str, ObservedTopologies] = load(typing.Dict[str, ObservedTopologies], data["topologies"], "topologies")
+    node, one = next((node, seen.value[0]) for node, seen in topologies.items() if seen.value)
+    assert one.topology is not None and one.errors is not None
+    guids = {item.guid: item.description for item in one.topology.nodes}
+    places = {guids[end.guid]: end.place for link in one.topology.links for end in (link.a, link.b) if end.kind == "Ca"}
+
+    def step(number: int) -> SeenTopology:
+        ports = tuple(PortErrors(*places[name], {"SymbolErrorCounter": values[number]}, True) for name, values in counted.items())
+        report = ErrorReport(ports, 2 * len(places))
+        return dataclasses.replace(one, errors=SeenErrors(report, report, 10.0))
+
+    runs = len(next(iter(counted.values()))) - 1
+    before = EarlierErrors(tuple(reading_of(f"2025122{number}T030405Z-aaaaaa", (step(number),)) for number in range(runs)))
+    data["topologies"][node] = to_data(ObservedTopologies((step(runs),)))
+    return Made(made.records, {**made.facts, "fabric": data}), before
+
+
+def over_runs() -> str:
+    """A pair that became slower, and links that count errors more and more, once, and not any more."""
+    counted = {"node-2 mlx5_1": (0, 3, 9, 31, 64, 212), "node-3 mlx5_0": (0, 0, 120, 120, 120, 120), "node-4 mlx5_0": (700, 700, 2, 2, 9, 9)}
+    made, errors = with_errors(with_trends(World(nodes=4, rails=2, on_leaf=2, rounds=3)), counted)
+    return render_html(report(made, errors=errors))
+
+
 #: by name; made when it is asked for
 PAGES: typing.Mapping[str, typing.Callable[[], str]] = {
     "ill": lambda: render_html(report(run(ILL), SINCE)),
     "well": lambda: render_html(report(run(WELL))),
     "little": lambda: render_html(report(run(World(nodes=4, rails=2, on_leaf=2, rounds=3)))),
-    "trends": lambda: render_html(report(with_trends(World(nodes=4, rails=2, on_leaf=2, rounds=3)))),
+    "trends": over_runs,
     "waived": lambda: render_html(report(records(World(slow=3), [{"check": "bandwidth.*", "reason": "the HCA is ordered"}]))),
     "fleet": lambda: render_html(report(run(FLEET))),
     "signature": long_signature,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import pathlib
+import re
 import typing
 
 import axe_playwright_python.sync_playwright as axe
@@ -188,9 +189,33 @@ def test_a_thousand_nodes_are_there_within_a_second(show: Open, capsys: pytest.C
     assert 0 < min(spent) <= MOST_SECONDS
 
 
+#: name of the picture; the page, the window, the scheme, and what of the page is on it; all of the window where nothing is named
+PICTURES: typing.Mapping[str, typing.Tuple[str, typing.Any, str, str]] = {
+    "report": ("ill", {"width": 1000, "height": 760}, "light", ""),
+    "report-phone": ("ill", PHONE, "dark", ""),
+    "finding": ("ill", {"width": 900, "height": 900}, "light", "article.finding.fail >> nth=0"),
+    "over-runs": ("trends", {"width": 1000, "height": 900}, "light", "#fabric figure:has(svg.trend)"),
+    "signature": ("short signature", {"width": 760, "height": 900}, "light", "body"),
+}
+#: bytes: a reader on a slow line has them with the text
+MOST_OF_A_PICTURE, MOST_OF_ALL = 150_000, 600_000
+
+
 def test_pictures_of_the_documentation(show: Open, request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> None:
-    """Made with --pictures, else into a folder that goes: that they can be made is held either way."""
+    """Made with --pictures, else into a folder that goes: that they can be made, and stay small, is held either way."""
     folder = ROOT / "docs" if request.config.getoption("--pictures") else tmp_path
-    page = show("ill", viewport={"width": 1100, "height": 1600})
-    page.screenshot(path=folder / "report.png")
-    assert (folder / "report.png").read_bytes().startswith(b"\x89PNG")
+    sizes = {}
+    for name, (page, size, scheme, part) in PICTURES.items():
+        opened = show(page, viewport=size, color_scheme=scheme)
+        shown = opened.locator(part) if part else opened
+        shown.screenshot(path=folder / f"{name}.png")
+        content = (folder / f"{name}.png").read_bytes()
+        assert content.startswith(b"\x89PNG")
+        sizes[name] = len(content)
+    assert max(sizes.values()) < MOST_OF_A_PICTURE and sum(sizes.values()) < MOST_OF_ALL, sizes
+
+
+def test_pictures_that_the_documentation_shows_are_those_that_are_made() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))]
+    assert {match for text in texts for match in re.findall(r"([a-z-]+)\.png\)", text)} == set(PICTURES)
+    assert {path.stem for path in (ROOT / "docs").glob("*.png")} == set(PICTURES)

@@ -102,6 +102,16 @@ def test_readme_has_absolute_links_only() -> None:
     assert links and all(link.startswith("https://") for link in links)
 
 
+def test_readme_has_the_sections_that_certification_and_inclusion_ask_for_in_their_order() -> None:
+    """[partner-certification-requirements docs/readme-template.md; collection_requirements.rst]; what is for our readers alone stands between them."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    asked = ["Description", "Requirements", "Installation", "Use cases", "Included content", "Testing", "Contributing", "Support"]
+    asked += ["Release notes and roadmap", "Related information", "License information"]
+    assert [name for name in re.findall(r"^## (.+)$", text, re.MULTILINE) if name in asked] == asked
+    assert "https://forum.ansible.com/" in text and "CODE_OF_CONDUCT.md" in text and "semver.org" in text
+    assert not re.search(r"pip install ['\"]?ansible(-core)?\b", text), "its customers run it in execution environments"
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path: pathlib.Path) -> None:
     ours = "https://github.com/linerate/linerate.rdma/blob/main/"
