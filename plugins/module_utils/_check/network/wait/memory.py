@@ -39,9 +39,10 @@ class Judges:
     def _one(
         self, number: int, target: Target, name: str, world: ClusterState, turns: _Counted, of_nodes: typing.Sequence[typing.Mapping[str, typing.Any]]
     ) -> Judgement:
-        own = tuple([field.get(name) for field in of_nodes])
+        own = tuple([field[name] if name in field else None for field in of_nodes])
         known = self._known.get((number, name))
-        if known is not None and _identical(own, known[0]):
+        # Python looks first whether they are the same objects, as those of most nodes are
+        if known is not None and own == known[0]:
             return known[1]
         before = turns.asked
         judgement = judge_node(target, name, world, turns)
@@ -63,11 +64,7 @@ class _Counted(Turns):
         return super().of(node)
 
 
-def _identical(one: typing.Sequence[typing.Any], other: typing.Sequence[typing.Any]) -> bool:
-    return all(mine is its for mine, its in zip(one, other))
-
-
 def _same(one: typing.Sequence[typing.Any], other: typing.Sequence[typing.Any]) -> bool:
     """Whether all that nodes share is what it was: the same objects, and the same words in the small ones."""
     objects = len(SHARED)
-    return len(one) == len(other) and _identical(one[:objects], other[:objects]) and one[objects:] == other[objects:]
+    return len(one) == len(other) and all(mine is its for mine, its in zip(one[:objects], other[:objects])) and one[objects:] == other[objects:]

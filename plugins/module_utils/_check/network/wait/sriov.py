@@ -378,6 +378,8 @@ class Patience:
         """:param grace: seconds for each suspect, instead of those of GRACE"""
         self._grace = {name: (grace or {}).get(name, seconds) for name, (seconds, _remedy) in GRACE.items()}
         self._since: typing.Dict[typing.Tuple[str, str], typing.Tuple[str, float]] = {}
+        #: a judgement, and its node with the remedy of its suspect: most judgements are the ones of the last time
+        self._named: typing.Dict[typing.Tuple[str, str], typing.Tuple[Judgement, SyncNode]] = {}
 
     def apply(self, judgements: typing.Iterable[Judgement], now: float) -> typing.Tuple[SyncNode, ...]:
         """:param now: seconds of a monotonic clock"""
@@ -393,7 +395,10 @@ class Patience:
             since = now
         self._since[key] = (judgement.suspect, since)
         # the remedy is known before the patience is over: a wait that is cut short by its own limit gives it as well
-        named = dataclasses.replace(node, remedy=node.remedy or GRACE[judgement.suspect][1])
+        known, named = self._named.get(key, (None, node))
+        if known is not judgement:
+            named = dataclasses.replace(node, remedy=node.remedy or GRACE[judgement.suspect][1])
+            self._named[key] = (judgement, named)
         return named if now - since < self._grace[judgement.suspect] else dataclasses.replace(named, phase="failed")
 
     def wake(self, now: float) -> typing.Optional[float]:
