@@ -167,7 +167,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_opera
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.network import targets
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, SELECTORS, kinds_of, look, wait
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, WatchFeed
 
 TARGET = {
     "fabric": {"type": "str", "required": True},
@@ -201,7 +201,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     namespaces = dict.fromkeys(IN_NAMESPACE, namespace_of_operator(cluster, options["namespace"]))
     if module.check_mode:
         return {"sync": to_data(look(cluster, namespaces, targets, release))}
-    feed = WatchFeed(cluster, namespaces, kinds_of(targets), selectors=SELECTORS)
+    # a teardown may have taken the operator's definitions before
+    feed = WatchFeed(cluster, namespaces, kinds_of(targets), selectors=SELECTORS, needed=() if release else REQUIRED)
     with waiting(module, cluster), progress(options["progress_file"]) as say:
         feed.start()
         try:

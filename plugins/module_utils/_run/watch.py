@@ -70,15 +70,18 @@ class WatchFeed:
         kinds: typing.Sequence[str],
         selector: str = "",
         selectors: typing.Optional[typing.Mapping[str, str]] = None,
+        needed: typing.Container[str] = REQUIRED,
     ) -> None:
         """:param namespaces: of each kind; a kind that is not named is read in all namespaces
         :param selector: label selector for all kinds
         :param selectors: of a kind, instead of ``selector``
+        :param needed: kinds that the server must know, sooner or later; of others that it does not know there are none
         """
         self._cluster = cluster
         self._namespaces = namespaces
         self._kinds = kinds
         self._selectors = {kind: (selectors or {}).get(kind, selector) for kind in kinds}
+        self._needed = needed
         self._queue: queue.Queue[Change] = queue.Queue()
         self._stop = threading.Event()
 
@@ -147,7 +150,7 @@ class WatchFeed:
                     # a server, or a proxy, that ends watches at once must not be asked without a pause
                     self._stop.wait(RETRY_SECONDS[1])
             except ApiError as error:
-                if error.absent and kind not in REQUIRED and not version:
+                if error.absent and kind not in self._needed and not version:
                     # a kind of another cluster: there are none, and there will be none
                     self._queue.put(Change(kind, "replace"))
                     return

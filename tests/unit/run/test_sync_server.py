@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_networ
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
 
 from ..fake_api import FakeApi
-from .test_sync import BARE, DAEMON, NODE, POLICY, STATE, TARGET, resources
+from .test_sync import BARE, DAEMON, NODE, POLICY, STATE, TARGET, changed, resources
 
 #: far more than any step takes; a wait that gets there has failed
 LIMIT = 60.0
@@ -103,3 +103,19 @@ def test_a_server_that_comes_late_is_waited_for(api: FakeApi, monkeypatch: pytes
 
     facts, _lines = run(api, ("not read yet", come))
     assert facts.nodes[0].phase == "ready"
+
+
+def test_on_the_way_back_kinds_that_are_gone_leave_nothing_to_wait_for() -> None:
+    """A teardown that took the operator's definitions is run again."""
+    server = FakeApi()
+    server.serve("Node", [changed(NODE, status__allocatable={})])
+    server.serve("Pod", [], "ops")
+    server.start()
+    feed = WatchFeed(server.client(server.url), dict.fromkeys(IN_NAMESPACE, "ops"), KINDS, selectors=SELECTORS, needed=())
+    feed.start()
+    try:
+        facts = wait(feed, (TARGET,), LIMIT, time.monotonic, lambda line: None, release=True)
+    finally:
+        feed.stop()
+        server.stop()
+    assert (facts.finished, facts.nodes[0].phase, facts.nodes[0].detail) == (True, "ready", "no virtual function and no openshift.io/igbvf")
