@@ -162,6 +162,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import value_of
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -194,6 +195,15 @@ def targets_of(module: AnsibleModule) -> typing.Tuple[Target, ...]:
     return targets(intent, folder.start().nodes, applied, every=options["state"] == "absent")
 
 
+def rolled(module: AnsibleModule) -> bool:
+    """Whether this run has rolled nodes just before."""
+    folder = folder_of(module)
+    if folder is None or not folder.has("rolls"):
+        return False
+    rolls: typing.Tuple[Roll, ...] = load(typing.Tuple[Roll, ...], value_of(folder, "rolls", "rolls"), "rolls")
+    return any(roll.rolls for roll in rolls)
+
+
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
     targets = targets_of(module)
@@ -206,7 +216,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     with waiting(module, cluster), progress(options["progress_file"]) as say:
         feed.start()
         try:
-            return {"sync": to_data(wait(feed, targets, options["wait_seconds"], time.monotonic, say, release))}
+            return {"sync": to_data(wait(feed, targets, options["wait_seconds"], time.monotonic, say, release, rolled=rolled(module)))}
         finally:
             feed.stop()
 

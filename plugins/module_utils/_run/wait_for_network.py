@@ -44,6 +44,9 @@ SETTLE_SECONDS = 0.1
 #: for which a node must stay ready that became so while we looked. The config daemon ends the device plugin before it says Succeeded, and the kubelet
 #: tells every 10 s only what the node offers: until then it may be what the plugin offered that is gone
 STEADY_SECONDS = 12.0
+#: the same of nodes that have just been rolled, from the first look on. What they show may be from before they booted: the config daemon of a node that is
+#: Ready again has not started yet, and until then its report and what the kubelet offers are the old ones
+ROLLED_SECONDS = 45.0
 #: how old the pods of a node whose drain takes long, and the log of a daemon that takes long, may get
 LOOK_SECONDS = 30.0
 
@@ -163,6 +166,7 @@ def wait(
     grace: typing.Optional[typing.Mapping[str, float]] = None,
     settle: float = SETTLE_SECONDS,
     steady: float = STEADY_SECONDS,
+    rolled: bool = False,
 ) -> SyncFacts:
     """Wait until each node of each target is ready or has failed, at most ``limit`` seconds.
 
@@ -172,12 +176,14 @@ def wait(
     :param grace: see Patience
     :param settle: seconds for which news is gathered before it is judged
     :param steady: seconds for which a node with virtual functions must stay ready, unless it was ready from the beginning
+    :param rolled: nodes booted a moment ago, so that what they show at the beginning proves nothing
     """
     start = clock()
     world = ClusterState(unread=dict.fromkeys(kinds_of(targets), "no answer yet"))
     patience, announced, diagnostics = Patience(grace), typing.cast(typing.Dict[typing.Tuple[str, str], str], {}), Diagnostics(feed)
     judges = Judges(targets)
-    timer = SteadyTimer({target.fabric for target in targets if target.functions and not release}, steady)
+    of_functions = {target.fabric for target in targets if target.functions and not release}
+    timer = SteadyTimer(of_functions, ROLLED_SECONDS, 0.0) if rolled else SteadyTimer(of_functions, steady, steady)
     while True:
         now = clock()
         judgements = judge_release(targets, world) if release else judges.judge(world)
@@ -206,16 +212,19 @@ def wait(
 class SteadyTimer:
     """How long nodes have been ready."""
 
-    def __init__(self, fabrics: typing.Container[str], steady: float) -> None:
-        """:param fabrics: whose nodes must stay ready for ``steady`` seconds"""
+    def __init__(self, fabrics: typing.Container[str], steady: float, before: float) -> None:
+        """:param fabrics: whose nodes must stay ready for ``steady`` seconds
+        :param before: seconds for which those have been so that are ready at the first look
+        """
         self._fabrics = fabrics
         self._steady = steady
+        self._before = before
         self._since: typing.Optional[typing.Dict[typing.Tuple[str, str], float]] = None
 
     def left(self, nodes: typing.Iterable[SyncNode], now: float) -> float:
-        """Seconds until all that are ready have been so for long enough; what is ready at the first call was so before."""
+        """Seconds until all that are ready have been so for long enough; what is ready at the first call was so ``before``."""
         ready = {(node.fabric, node.node) for node in nodes if node.phase == "ready" and node.fabric in self._fabrics}
-        start = now - self._steady if self._since is None else now
+        start = now - self._before if self._since is None else now
         self._since = {key: (self._since or {}).get(key, start) for key in ready}
         return max([0.0, *(since + self._steady - now for since in self._since.values())])
 

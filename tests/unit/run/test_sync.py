@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import KINDS, STEADY_SECONDS, kinds_of, take, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import KINDS, ROLLED_SECONDS, STEADY_SECONDS, kinds_of, take, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, Change, Parts, WatchFeed
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
@@ -547,3 +547,15 @@ def test_a_kind_that_may_not_be_read_is_said_and_what_was_known_stays() -> None:
     assert blind.blind == {"MacvlanNetwork": "Forbidden"}
     stale = take(take(ClusterState(), Change("MacvlanNetwork", "replace", (network("ready"),))), Change("MacvlanNetwork", "error", error="away"))
     assert stale.stale == {"MacvlanNetwork": "away"} and stale.reports["MacvlanNetwork"]["net"].state == "ready"
+
+
+def test_nodes_that_were_rolled_a_moment_ago_prove_nothing_at_the_first_look() -> None:
+    """Seen: a node that was Ready again showed what its config daemon had reported, and its kubelet offered, before it booted."""
+    at_once, _lines = run(*start(), steady=STEADY_SECONDS)
+    assert (at_once.waited_seconds, at_once.nodes[0].phase) == (0.0, "ready")
+    daemon_starts = (30, Change("SriovNetworkNodeState", "put", (changed(STATE, status__syncStatus="InProgress"),)))
+    daemon_ends = (90, Change("SriovNetworkNodeState", "put", (STATE,)))
+    waited, _lines = run(*start(), daemon_starts, daemon_ends, rolled=True, limit=600.0)
+    assert (waited.waited_seconds, waited.nodes[0].phase) == (90.0 + ROLLED_SECONDS, "ready")
+    nothing_more, _lines = run(*start(), rolled=True, limit=600.0)
+    assert (nothing_more.waited_seconds, nothing_more.nodes[0].phase) == (ROLLED_SECONDS, "ready")
