@@ -11,10 +11,9 @@ import typing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait import memory
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait import memory, sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
-from ansible_collections.linerate.rdma.plugins.module_utils._run import wait_for_network
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import gathered, take
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
 from tests.unit.run.test_sync import NODE, POD, POLICY, STATE, booted, changed
@@ -82,7 +81,7 @@ def test_each_field_of_a_world_is_one_of_nodes_or_one_that_they_share() -> None:
 
 def test_a_node_is_judged_anew_only_when_something_of_it_changed(monkeypatch: typing.Any) -> None:
     asked: typing.List[str] = []
-    real = memory.judge_node
+    real = sriov.judge_node
 
     def counted(target: Target, name: str, world: ClusterState, turns: typing.Any) -> typing.Any:
         asked.append(name)
@@ -97,4 +96,3 @@ def test_a_node_is_judged_anew_only_when_something_of_it_changed(monkeypatch: ty
     assert asked == list(NAMES)
     judges.judge(take(world, Change("Node", "put", (named(booted("1"), "kl-b"),))))
     assert asked == [*NAMES, "kl-b"]
-    assert wait_for_network.Judges is memory.Judges
