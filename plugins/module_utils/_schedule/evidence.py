@@ -263,8 +263,10 @@ def _cleared(number: int, slow: Measured, over: typing.Mapping[int, typing.Seque
     if not used or total / readings < max(slow.share + _BETTER, min(GOOD, slow.share + 2 * _BETTER)):
         return False
     misfit = apart - count**2 / square
+    # that two slow ways have two causes is less likely than that one of them is good
+    sure = CLEAR if total / readings >= GOOD else ACCUSE
     # Fisher's approximation of what chance makes of it
-    return misfit / noise**2 >= (CLEAR + math.sqrt(2 * used - 1)) ** 2 / 2
+    return misfit / noise**2 >= (sure + math.sqrt(2 * used - 1)) ** 2 / 2
 
 
 def _accused(candidates: typing.Mapping[Test, typing.AbstractSet[int]], measured: typing.Mapping[Test, Measured], noise: float) -> typing.Dict[int, float]:
