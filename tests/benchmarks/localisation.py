@@ -2,15 +2,17 @@
 
 """How many rounds name a fleet's bad links, and who is accused: build/venv/bin/python tests/benchmarks/localisation.py [--draws 100] [--write docs]
 
-A fat tree of 1,024 ends, 32 leaves and 32 spines, routed by destination; once as 1,024 hosts, once as 128 hosts with 8 rails that share the spines. Links
-are drawn that carry a quarter to four fifths of what they should, readings scatter by 3 % and by 8 %, and flows that share a link share what it carries.
-Three ways of pairing are measured on the same draws, and judged by the same evidence:
+Fat trees that are routed by destination: 1,024 ends on 32 leaves and 32 spines, once as 1,024 hosts, once as 128 hosts with 8 rails that share the spines; and
+smaller ones that are uneven, that have three levels, or two hosts a leaf. Links are drawn, of those that the tables use, which carry a quarter to four fifths
+of what they should. Readings scatter by 0, 3 and 8 %, and flows that share a link share what it carries. Other ways of pairing are measured on the same draws,
+and judged by the same evidence:
 
 - ours: inside of each leaf, between leaves, then suspects only;
 - a tournament, everybody with everybody by the circle method, as superbenchmark's pattern pair-wise;
+- one round for each distance, as superbenchmark's pattern topo-aware;
 - random matchings, a new shuffle in each round, as imbue's host validation makes 15 of.
 
-In their favour, flows of these two never share a link here, and their evidence knows the ways. ``--write`` makes the table and the picture of docs/scale.md.
+In their favour, flows of these never share a link here, and their evidence knows the ways. ``--write`` makes the table and the picture of docs/scale.md.
 """
 
 from __future__ import annotations
@@ -26,73 +28,58 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology
-from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import UNTOLD, ForwardingTable
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Round, Test, Turn, cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.evidence import Evidence, Reading, weigh
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.narrowing import Narrowing
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import End, Ways
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
+from ansible_collections.linerate.rdma.tests.unit.fat_tree import tree
 
 GBPS = 400.0
 KINDS = ("host", "cable", "spine", "leaf")
-NUMBERS, NOISES = (1, 3, 10), (0.03, 0.08)
+NUMBERS, NOISES = (1, 3, 10), (0.0, 0.03, 0.08)
+#: noise of which peers are measured too, and which the picture shows
+PEER_NOISE = 0.03
 #: rounds that a peer's pairing is given, and after which of them it is judged
-PEER_ROUNDS = (2, 3, 5, 10, 20, 40)
-OWN_ROUNDS = 16
+PEER_ROUNDS = (2, 3, 5, 10, 20)
+#: of the rate, what a way should carry
+FLOOR = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    hosts: int
-    rails: int
-    leaves: int
+    """A fleet.
+
+    :ivar hosts: on each leaf
+    :ivar spines: of each pod
+    """
+
+    name: str
+    hosts: typing.Tuple[int, ...]
     spines: int
+    rails: int = 1
+    pods: int = 1
+    cores: int = 0
+
+    @property
+    def ends(self) -> int:
+        return sum(self.hosts)
+
+    def ways(self) -> Ways:
+        return tree(self.hosts, self.spines, self.pods, self.cores, self.rails)
 
     def __str__(self) -> str:
-        return f"{self.hosts:,} hosts x {self.rails} {'rail' if self.rails == 1 else 'rails'}"
+        return self.name
 
 
-SIZES = (Size(1024, 1, 32, 32), Size(128, 8, 32, 32))
-SMALLEST = Size(64, 1, 8, 8)
-
-
-def fat_tree(size: Size) -> Ways:
-    """Its ways. A leaf has ends of one rail, and sends what goes to the end of another leaf to the spine of that end's number."""
-    ends = size.hosts * size.rails
-    per_leaf, per_rail = ends // size.leaves, size.leaves // size.rails
-    leaf_lid, spine_lid, first = 1, 1 + size.leaves, 1 + size.leaves + size.spines
-
-    def guid(kind: int, number: int) -> str:
-        return f"0x{0xB83FD20300000000 + (kind << 24) + 16 * number:016x}"
-
-    def at(end: int) -> int:
-        host, rail = end % size.hosts, end // size.hosts
-        return rail * per_rail + host // per_leaf
-
-    nodes, links = [], []
-    for leaf in range(size.leaves):
-        nodes.append(FabricNode("Switch", guid(1, leaf), f"leaf{leaf:02d}", 64, leaf_lid + leaf))
-    for spine in range(size.spines):
-        nodes.append(FabricNode("Switch", guid(2, spine), f"spine{spine:02d}", 64, spine_lid + spine))
-        for leaf in range(size.leaves):
-            near, far = LinkEnd("Switch", guid(1, leaf), 1 + per_leaf + spine), LinkEnd("Switch", guid(2, spine), 1 + leaf)
-            links.append(Link(near, far, 4, "NDR"))
-    made = []
-    tables = {node.guid: bytearray([UNTOLD]) * (first + ends) for node in nodes}
-    for end in range(ends):
-        host, rail, leaf, lid = end % size.hosts, end // size.hosts, at(end), first + end
-        name = f"host{host:04d}"
-        nodes.append(FabricNode("Ca", guid(3, end), f"{name} mlx5_{rail}", 1))
-        port_guid = f"0x{int(guid(3, end), 16) + 1:016x}"
-        links.append(Link(LinkEnd("Switch", guid(1, leaf), 1 + end % per_leaf), LinkEnd("Ca", guid(3, end), 1, lid, port_guid), 4, "NDR"))
-        made.append(End(name, rail, port_guid, lid))
-        for other in range(size.leaves):
-            tables[guid(1, other)][lid] = 1 + end % per_leaf if other == leaf else 1 + per_leaf + end % size.spines
-        for spine in range(size.spines):
-            tables[guid(2, spine)][lid] = 1 + leaf
-    return Ways(Topology(tuple(nodes), tuple(links)), [ForwardingTable(name, bytes(ports)) for name, ports in tables.items()], made)
+LARGE = (Size("1,024 hosts x 1 rail", (32,) * 32, 32), Size("128 hosts x 8 rails", (32,) * 32, 32, rails=8))
+SMALL = (
+    Size("uneven: 3 to 16 hosts on each of 17 leaves", tuple(3 + 5 * leaf % 14 for leaf in range(17)), 8),
+    Size("three levels: 256 hosts in 4 pods", (16,) * 16, 8, pods=4, cores=8),
+    Size("2 hosts on each of 20 leaves", (2,) * 20, 10),
+)
+SMALLEST = Size("64 hosts x 1 rail", (8,) * 8, 8)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,14 +91,15 @@ class Fault:
     switch: str = ""
 
 
-def draw(ways: Ways, kind: str, number: int, chance: random.Random) -> typing.List[Fault]:
-    """So many faults of a kind, all different."""
-    switches = sorted(ways.leaves if kind == "leaf" else ways.switches - ways.leaves.keys())
+def draw(ways: Ways, used: typing.AbstractSet[int], kind: str, number: int, chance: random.Random) -> typing.List[Fault]:
+    """So many faults of a kind, all different, among the links that ways use; as many as there are, where these are fewer."""
+    ends = {end for link in used for end in (ways.directions[link].source, ways.directions[link].target)}
+    switches = sorted(ends & (set(ways.leaves) if kind == "leaf" else ways.switches - ways.leaves.keys()))
     of_hosts = {ways.up(end) // 2 for end in range(len(ways.ends))}
-    cables = sorted(of_hosts if kind == "host" else set(range(ways.real // 2)) - of_hosts)
+    cables = sorted(of_hosts if kind == "host" else {link // 2 for link in used if link ^ 1 in used} - of_hosts)
     whole: typing.Sequence[typing.Union[str, int]] = switches if kind in ("leaf", "spine") else cables
     faults = []
-    for what in chance.sample(whole, number):
+    for what in chance.sample(whole, min(number, len(whole) // 2)):
         share = chance.uniform(0.25, 0.8)
         if isinstance(what, str):
             its = {number for number in range(ways.real) if what in (ways.directions[number].source, ways.directions[number].target)}
@@ -189,11 +177,11 @@ def ours(ways: Ways, first: typing.Sequence[Round], faults: typing.Sequence[Faul
         rig.measure_all(item.turns)
     narrowing, made, needed = Narrowing(ways), len(first), 0
     while True:
-        evidence = weigh(ways, rig.readings)
+        evidence = weigh(ways, rig.readings, FLOOR)
         outcome = judge(ways, faults, evidence, made, len(rig.readings))
         # an answer that is taken back was none
         needed = (needed or outcome.needed) if outcome.needed else 0
-        more = narrowing.next(evidence) if made < OWN_ROUNDS else None
+        more = narrowing.next(evidence)
         if more is None:
             return dataclasses.replace(outcome, needed=needed, seconds=time.process_time() - start)
         made += 1
@@ -207,9 +195,9 @@ def peer(ways: Ways, faults: typing.Sequence[Fault], noise: float, chance: rando
     for count, turn in enumerate(pairs, 1):
         rig.measure_all((tuple(turn), tuple((target, source) for source, target in turn)))
         if count in PEER_ROUNDS:
-            outcome = judge(ways, faults, weigh(ways, rig.readings), count, len(rig.readings))
+            outcome = judge(ways, faults, weigh(ways, rig.readings, FLOOR), count, len(rig.readings))
             if outcome.needed or count == PEER_ROUNDS[-1]:
-                break
+                return outcome
     assert outcome is not None
     return outcome
 
@@ -232,8 +220,24 @@ def matchings(ways: Ways, chance: random.Random) -> typing.Iterator[typing.Seque
         yield turn
 
 
-OURS, TOURNAMENT, MATCHINGS = "leaf first, then suspects", "tournament", "random matchings"
-PEERS = {TOURNAMENT: tournament, MATCHINGS: matchings}
+def distances(ways: Ways, _chance: random.Random) -> typing.Iterator[typing.Sequence[Test]]:
+    """For each length of ways, a pair for each end as far as ends are left: the first ones that are so far apart."""
+    lengths = sorted({len(ways.way(0, target) or ()) for target in range(1, len(ways.ends))} - {0})
+    for length in lengths:
+        turn: typing.List[Test] = []
+        for rail in _rails(ways):
+            left = list(rail)
+            while left:
+                source = left.pop(0)
+                target = next((other for other in left if len(ways.way(source, other) or ()) == length), None)
+                if target is not None:
+                    left.remove(target)
+                    turn.append((source, target))
+        yield turn
+
+
+OURS, TOURNAMENT, DISTANCES, MATCHINGS = "leaf first, then suspects", "tournament", "by distance", "random matchings"
+PEERS = {TOURNAMENT: tournament, DISTANCES: distances, MATCHINGS: matchings}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,29 +263,29 @@ class Cell:
     def needed(self) -> str:
         """Median of the rounds, where most draws were resolved, and how many were."""
         found, all_draws = self.resolved, len(self.outcomes)
-        middle = str(found[(all_draws - 1) // 2]) if len(found) > (all_draws - 1) // 2 else f"not in {self.most}"
+        middle = str(found[(all_draws - 1) // 2]) if len(found) > (all_draws - 1) // 2 else f"not by {max(outcome.rounds for outcome in self.outcomes)}"
         return middle if len(found) == all_draws else f"{middle} ({len(found)} of {all_draws})"
 
     @property
-    def most(self) -> int:
-        return OWN_ROUNDS if self.way == OURS else PEER_ROUNDS[-1]
+    def tests_an_end(self) -> float:
+        return statistics.median(outcome.tests for outcome in self.outcomes) / self.size.ends
 
     @property
-    def tests_an_end(self) -> float:
-        return statistics.median(outcome.tests for outcome in self.outcomes) / (self.size.hosts * self.size.rails)
+    def faults(self) -> int:
+        return self.total("named") + self.total("together") + self.total("missed")
 
 
 def cells(size: Size, draws: int, peer_draws: int, noises: typing.Sequence[float], numbers: typing.Sequence[int]) -> typing.Iterator[Cell]:
-    """Each way of pairing on the same draws; the peers, which take longer, on the first ones."""
-    ways = fat_tree(size)
-    first = cover(ways).rounds
+    """Each way of pairing on the same draws; the peers, which take longer, on the first ones of one noise."""
+    ways = size.ways()
+    first = cover(ways)
     for noise, kind, number in itertools.product(noises, KINDS, numbers):
-        made: typing.Dict[str, typing.List[Outcome]] = {OURS: [], TOURNAMENT: [], MATCHINGS: []}
+        made: typing.Dict[str, typing.List[Outcome]] = {OURS: [], **{name: [] for name in PEERS}}
         for index in range(draws):
             chance = random.Random(f"{size} {noise} {kind} {number} {index}")
-            faults = draw(ways, kind, number, chance)
-            made[OURS].append(ours(ways, first, faults, noise, chance))
-            for name, pairs in PEERS.items() if index < peer_draws else ():
+            faults = draw(ways, first.covered, kind, number, chance)
+            made[OURS].append(ours(ways, first.rounds, faults, noise, chance))
+            for name, pairs in PEERS.items() if index < peer_draws and noise == PEER_NOISE else ():
                 made[name].append(peer(ways, faults, noise, chance, pairs(ways, chance)))
         for name, outcomes in made.items():
             if outcomes:
@@ -293,32 +297,49 @@ WORDS = {"host": "cable of a host", "cable": "leaf to spine", "spine": "whole sp
 
 def table(made: typing.Sequence[Cell]) -> str:
     """Markdown, a row for each size, noise, kind and number."""
-    by_row: typing.Dict[typing.Tuple[str, str, str, int], typing.Dict[str, Cell]] = {}
-    for cell in made:
-        by_row.setdefault((str(cell.size), f"{cell.noise:.0%}".replace("%", " %"), WORDS[cell.kind], cell.number), {})[cell.way] = cell
-    head = ["fleet", "noise", "slow", "number", "rounds", "worst", "tests an end", "named", "together", "missed", "wrong"]
-    head += [f"{name}: {what}" for name in PEERS for what in ("rounds", "named", "wrong")]
+    head = ["fleet", "noise", "slow", "number", "draws", "rounds", "worst", "tests an end", "named", "together", "missed", "wrong"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for key, its in by_row.items():
-        cell = its[OURS]
-        faults = cell.number * len(cell.outcomes)
-        row = [*map(str, key), cell.needed, str(max(outcome.rounds for outcome in cell.outcomes)), f"{cell.tests_an_end:.2f}"]
-        row += [f"{cell.total('named')} of {faults}", *(str(cell.total(what)) for what in ("together", "missed", "wrong"))]
-        for name in PEERS:
-            other = its.get(name)
-            row += [other.needed, f"{other.total('named')} of {other.number * len(other.outcomes)}", str(other.total("wrong"))] if other else ["-"] * 3
-        lines.append("| " + " | ".join(row) + " |")
+    for cell in made:
+        if cell.way == OURS:
+            row = [str(cell.size), _percent(cell.noise), WORDS[cell.kind], str(cell.number), str(len(cell.outcomes)), cell.needed]
+            row += [str(max(outcome.rounds for outcome in cell.outcomes)), f"{cell.tests_an_end:.2f}", f"{cell.total('named')} of {cell.faults}"]
+            row += [str(cell.total(what)) for what in ("together", "missed", "wrong")]
+            lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines) + "\n"
 
 
-COLOURS = {OURS: "#0a7d4f", TOURNAMENT: "#b5541c", MATCHINGS: "#5a54a4"}
+def table_of_peers(made: typing.Sequence[Cell]) -> str:
+    """Markdown: each way of pairing on the draws that all of them have measured."""
+    names = [OURS, *PEERS]
+    head = ["slow", "number", "draws", *(f"{name}: {what}" for name in names for what in ("rounds", "named", "wrong"))]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    by_row: typing.Dict[typing.Tuple[Size, str, int], typing.Dict[str, Cell]] = {}
+    for cell in made:
+        if cell.noise == PEER_NOISE:
+            by_row.setdefault((cell.size, cell.kind, cell.number), {})[cell.way] = cell
+    for (_size, kind, number), its in by_row.items():
+        if len(its) == len(names):
+            few = min(len(cell.outcomes) for cell in its.values())
+            row = [WORDS[kind], str(number), str(few)]
+            for name in names:
+                cell = dataclasses.replace(its[name], outcomes=its[name].outcomes[:few])
+                row += [cell.needed, f"{cell.total('named')} of {cell.faults}", str(cell.total("wrong"))]
+            lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
+
+
+COLOURS = {OURS: "#0a7d4f", TOURNAMENT: "#b5541c", DISTANCES: "#8a6d1b", MATCHINGS: "#5a54a4"}
 
 
 def picture(made: typing.Sequence[Cell], noise: float) -> str:
     """SVG: of the first fleet, how many draws each way of pairing resolved, and after how many rounds."""
     shown = [cell for cell in made if cell.size == made[0].size and cell.noise == noise]
     rows = list(dict.fromkeys((cell.kind, cell.number) for cell in shown))
-    left, width, row, top = 190, 430, 58, 64
+    left, width, row, top = 190, 430, 74, 64
     height = top + row * len(rows) + 12
     words = f"{made[0].size}, readings that scatter by {noise:.0%}: share of the draws in which every slow link was named and nothing else"
     lines = [
@@ -328,11 +349,11 @@ def picture(made: typing.Sequence[Cell], noise: float) -> str:
         f'<text x="10" y="20" fill="#222222">{words}</text>',
     ]
     for place, name in enumerate(COLOURS):
-        lines.append(f'<rect x="{10 + 230 * place}" y="34" width="12" height="12" fill="{COLOURS[name]}"/>')
-        lines.append(f'<text x="{28 + 230 * place}" y="45" fill="#222222">{name}</text>')
+        lines.append(f'<rect x="{10 + 200 * place}" y="34" width="12" height="12" fill="{COLOURS[name]}"/>')
+        lines.append(f'<text x="{28 + 200 * place}" y="45" fill="#222222">{name}</text>')
     for place, (kind, number) in enumerate(rows):
         y = top + row * place
-        lines.append(f'<text x="10" y="{y + 26}" fill="#222222">{number} x {WORDS[kind]}</text>')
+        lines.append(f'<text x="10" y="{y + 34}" fill="#222222">{number} x {WORDS[kind]}</text>')
         for index, cell in enumerate(
             sorted((cell for cell in shown if (cell.kind, cell.number) == (kind, number)), key=lambda cell: list(COLOURS).index(cell.way))
         ):
@@ -340,7 +361,9 @@ def picture(made: typing.Sequence[Cell], noise: float) -> str:
             bar = y + 5 + 15 * index
             lines.append(f'<rect x="{left}" y="{bar}" width="{max(1.0, width * share):.1f}" height="12" fill="{COLOURS[cell.way]}"/>')
             told = f"{share:.0%}".replace("%", " %") + (
-                f", {cell.resolved[(len(cell.resolved) - 1) // 2]} rounds" if cell.resolved else f" in {cell.most} rounds"
+                f", {cell.resolved[(len(cell.resolved) - 1) // 2]} rounds"
+                if cell.resolved
+                else f" in {max(outcome.rounds for outcome in cell.outcomes)} rounds"
             )
             accused = f", {cell.total('wrong')} innocent accused" if cell.total("wrong") else ""
             lines.append(f'<text x="{left + width * share + 8:.1f}" y="{bar + 11}" fill="#222222" font-size="11">{told}{accused}</text>')
@@ -357,37 +380,40 @@ def write(folder: pathlib.Path, made: typing.Sequence[Cell]) -> None:
     _old, end, after = rest.partition(END)
     if not begin or not end:
         raise SystemExit(f"{page} has no line '{BEGIN.strip()}' with '{END.strip()}' below it: add both where the table shall be")
-    draws, few = ({len(cell.outcomes) for cell in made if (cell.way == OURS) == own} for own in (True, False))
-    words = f"{max(draws)} draws a row; {max(few, default=0)} of these for the tournament and the random matchings."
-    page.write_text(f"{before}{begin}\n{words}\n\n{table(made)}\n{end}{after}", encoding="utf-8")
-    (folder / "localisation.svg").write_text(picture(made, made[0].noise), encoding="utf-8")
+    words = f"The same for the other ways of pairing: {made[0].size}, noise {_percent(PEER_NOISE)}, {PEER_ROUNDS[-1]} rounds at most."
+    page.write_text(f"{before}{begin}\n{table(made)}\n{words}\n\n{table_of_peers(made)}\n{end}{after}", encoding="utf-8")
+    (folder / "localisation.svg").write_text(picture(made, PEER_NOISE), encoding="utf-8")
 
 
 def results(made: typing.Sequence[Cell]) -> typing.Iterator[Result]:
     """Tests for each end, to those of all pairs, and who was accused beside."""
     for size in dict.fromkeys(cell.size for cell in made):
-        everybody = float(size.hosts - 1)
+        everybody = float(size.ends - 1)
         for noise, kind, number in dict.fromkeys((cell.noise, cell.kind, cell.number) for cell in made if cell.size == size):
             work = f"{size}, {number} x {WORDS[kind]}, noise {noise:.0%}"
-            yield Result("all pairs", work, everybody, "tests an end", 1.0, "all pairs", f"{size.hosts - 1} rounds")
+            yield Result("all pairs", work, everybody, "tests an end", 1.0, "all pairs", f"{size.ends - 1} rounds")
             for cell in made:
                 if (cell.size, cell.noise, cell.kind, cell.number) == (size, noise, kind, number):
-                    faults = number * len(cell.outcomes)
-                    note = f"rounds {cell.needed}; named {cell.total('named')} of {faults}, together {cell.total('together')}, missed {cell.total('missed')}"
+                    note = (
+                        f"rounds {cell.needed}; named {cell.total('named')} of {cell.faults}, together {cell.total('together')}, missed {cell.total('missed')}"
+                    )
                     note += f", wrong {cell.total('wrong')}; {cell.total('seconds') / len(cell.outcomes):.2g} processor s" if cell.way == OURS else ""
                     yield Result(cell.way, work, cell.tests_an_end, "tests an end", cell.tests_an_end / everybody, "all pairs", note)
 
 
 def main(arguments: Arguments = None) -> Results:
     made = parser(__doc__)
-    made.add_argument("--draws", type=int, default=100, help="of each kind, number and noise")
-    made.add_argument("--peer-draws", type=int, default=5, help="of these, measured by the peers' pairings too: seconds each")
-    made.add_argument("--write", type=pathlib.Path, metavar="FOLDER", help="write the table and the picture into scale.md of this folder")
+    made.add_argument("--draws", type=int, default=100, help="of each kind, number and noise on the small fleets")
+    made.add_argument("--large-draws", type=int, default=30, help="the same on those with 1,024 ends: a second each")
+    made.add_argument("--peer-draws", type=int, default=3, help="of these, on the first fleet, measured by the peers' pairings too: seconds each")
+    made.add_argument("--write", type=pathlib.Path, metavar="FOLDER", help="write the tables and the picture into scale.md of this folder")
     options = made.parse_args(arguments)
     if options.smallest:
-        found = list(cells(SMALLEST, 3, 1, NOISES[:1], NUMBERS[:2]))
+        found = list(cells(SMALLEST, 3, 1, (PEER_NOISE,), NUMBERS[:2]))
     else:
-        found = [cell for size in SIZES for cell in cells(size, options.draws, options.peer_draws, NOISES, NUMBERS)]
+        found = list(cells(LARGE[0], options.large_draws, options.peer_draws, NOISES, NUMBERS))
+        found += [cell for size in LARGE[1:] for cell in cells(size, options.large_draws, 0, NOISES, NUMBERS)]
+        found += [cell for size in SMALL for cell in cells(size, options.draws, 0, NOISES, NUMBERS)]
     if options.write:
         write(options.write, found)
     return show(results(found), options.json)

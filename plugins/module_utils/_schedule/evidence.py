@@ -23,6 +23,8 @@ from .ways import Way, Ways
 SLOW, GOOD = 0.90, 0.95
 #: in standard deviations of the noise: to accuse, and to clear
 ACCUSE, CLEAR = 5.0, 3.5
+#: what may speak against a link that is accused, in the same
+_CONTRARY = 2.0
 #: a link that is cleared did better by this much at least, as a share of what it should do
 _BETTER = 0.05
 #: noise above which one reading says little of a way
@@ -124,7 +126,7 @@ def weigh(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Op
             over.setdefault(number, []).append(item)
     good = frozenset(number for number, items in over.items() if any(item.good for item in items))
     low = [item for item in measured.values() if item.slow]
-    candidates = {item.test: frozenset(number for number in item.way if not _cleared(number, item, over, noise)) for item in low}
+    candidates = {item.test: _causes(item, over, noise) for item in low}
     slow = _accused(candidates, measured, noise)
     left = {test: numbers for test, numbers in candidates.items() if not numbers & slow.keys()}
     switches, again = _switches(ways, measured, left, noise)
@@ -247,9 +249,18 @@ def _norms(classes: typing.Mapping[_Kind, typing.Sequence[Test]], scales: typing
     return usual
 
 
-def _cleared(number: int, slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> bool:
-    """Whether a link can not be what makes a way slow: then no way over it carries more than this one. How well that fits to all that is measured over
-    it, by least squares, with the share that fits best.
+def _causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> typing.FrozenSet[int]:
+    """The links that may be what makes a way slow. Where only one is left, and what is measured speaks against that one too, others come back."""
+    against = {number: _against(number, slow, over, noise) for number in slow.way}
+    left = frozenset(number for number, doubt in against.items() if doubt < CLEAR)
+    if len(left) == 1 and against[next(iter(left))] > _CONTRARY:
+        return frozenset(number for number, doubt in against.items() if doubt < ACCUSE + 1)
+    return left
+
+
+def _against(number: int, slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> float:
+    """What speaks against a link as the cause of a slow way, in standard deviations: then no way over it carries more than this one. How well that fits to
+    all that is measured over it, by least squares, with the share that fits best.
     """
     better = sorted(((item.share, len(item.shares)) for item in over[number] if item.share > slow.share), reverse=True)
     count, square = len(slow.shares) * slow.share, len(slow.shares) * slow.share**2
@@ -261,10 +272,13 @@ def _cleared(number: int, slow: Measured, over: typing.Mapping[int, typing.Seque
         count, square, apart = count + times * share, square + times * share**2, apart + times
         used, readings, total = used + 1, readings + times, total + times * share
     if not used or total / readings < max(slow.share + _BETTER, min(GOOD, slow.share + 2 * _BETTER)):
-        return False
-    misfit = apart - count**2 / square
-    # Fisher's approximation of what chance makes of it
-    return misfit / noise**2 >= (CLEAR + math.sqrt(2 * used - 1)) ** 2 / 2
+        return 0.0
+    # Fisher's approximation of what chance makes of the misfit
+    doubt = math.sqrt(2 * (apart - count**2 / square)) / noise - math.sqrt(2 * used - 1)
+    if noise > NOISY and readings < 2:
+        return min(doubt, CLEAR - 0.5)
+    # that two slow ways have two causes is less likely than that one of them is good
+    return doubt if total / readings >= SLOW else doubt - (ACCUSE - CLEAR)
 
 
 def _accused(candidates: typing.Mapping[Test, typing.AbstractSet[int]], measured: typing.Mapping[Test, Measured], noise: float) -> typing.Dict[int, float]:
@@ -300,8 +314,7 @@ def _switches(
     for item in measured.values():
         for guid in _passed(ways, item):
             everything.setdefault(guid, []).append(item)
-    not_slow = [item for item in measured.values() if not item.slow]
-    fine = {guid for item in not_slow for guid in _passed(ways, item)}
+    compared = any(not item.slow for item in measured.values())
     whole: typing.Dict[str, typing.Set[Test]] = {}
     again: typing.List[Test] = []
     for guid, items in everything.items():
@@ -311,11 +324,11 @@ def _switches(
             continue
         for_it = [item.test for item in items if not item.slow]
         # where everything is slow, nothing shows that it is not for another reason
-        if not for_it and not_slow:
+        if not for_it and compared:
             whole[guid] = mine
         elif all(len(measured[test].shares) < _ENOUGH for test in for_it):
             again += for_it
-    whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests, fine)}
+    whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests)}
     result: typing.List[str] = []
     while whole:
         most = max(map(len, whole.values()))
@@ -324,7 +337,7 @@ def _switches(
         explained = whole[chosen[0]] if chosen else set().union(*(whole[guid] for guid in best))
         result += chosen[:1]
         whole = {guid: tests - explained for guid, tests in whole.items()}
-        whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests, fine)}
+        whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests)}
     return tuple(result), tuple(again)
 
 
@@ -338,10 +351,10 @@ def _highest(items: typing.Sequence[Measured], noise: float) -> typing.List[Meas
     return [item for item in items if best.share - item.share <= CLEAR * noise * best.share * math.sqrt(1 / len(item.shares) + 1 / len(best.shares))]
 
 
-def _wide(ways: Ways, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test], fine: typing.AbstractSet[str]) -> bool:
+def _wide(ways: Ways, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test]) -> bool:
     """Whether ways go over enough of the links of a switch to say something of all of it, and neither two cables nor another switch explain them as well."""
     taken = [measured[test] for test in tests]
-    if not taken or set.intersection(*(_passed(ways, item) for item in taken)) - fine - {guid}:
+    if not taken or set.intersection(*(_passed(ways, item) for item in taken)) - {guid}:
         return False
     cables = [{frozenset((ways.directions[number].source, ways.directions[number].target)) for number in item.way} for item in taken]
     for first in cables[0]:

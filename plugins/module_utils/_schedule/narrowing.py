@@ -14,6 +14,8 @@ from .ways import Ways
 _ALONE, _PARTING = 8, 2
 #: turns of a round, and where one reading says little
 _TURNS, _NOISY_TURNS = 2, 4
+#: rounds, at most: what is not told by then is near the limit, and noise hides it
+_MOST_ROUNDS = 14
 #: readings of one test, at most
 _READINGS = 8
 #: standard deviations below what is usual, of a slow way whose links are looked at one by one
@@ -33,9 +35,13 @@ class Narrowing:
         self._across = across_rails
         self._alone: typing.Dict[int, int] = {}
         self._parting: typing.Dict[int, int] = {}
+        self._made = 0
 
     def next(self, evidence: Evidence) -> typing.Optional[Round]:
-        """The next round, or None when no test can tell more."""
+        """The next round, or None when no test can tell more, or so little that it is not worth a round."""
+        if self._made == _MOST_ROUNDS:
+            return None
+        self._made += 1
         targets = self._targets(evidence)
         turns = []
         asked: typing.Set[Test] = set()
