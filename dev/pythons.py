@@ -39,4 +39,6 @@ def of_execution_environment() -> str:
     """
     for path in find(_OF_EXECUTION_ENVIRONMENT).values():
         return path
-    raise StepError("no Python 3.12 or newer is here, which the ansible-core of execution-environment.yml wants", "Install one, for example: pyenv install 3.12")
+    raise StepError(
+        "no Python 3.12 or newer is here, which the ansible-core of execution-environment.yml wants", "Install one, for example: pyenv install 3.12"
+    )

@@ -42,7 +42,13 @@ def _install(archive: pathlib.Path) -> None:
         shutil.copytree(COLLECTIONS / "ansible_collections" / name, INSTALLED / "ansible_collections" / name)
     command = [str(ENVIRONMENT / "bin" / "ansible-galaxy"), "collection", "install", "--offline", "--collections-path", str(INSTALLED), str(archive)]
     environment = {"ANSIBLE_HOME": str(BUILD / "ansible-home"), "ANSIBLE_COLLECTIONS_PATH": str(INSTALLED)}
-    run("install the collection as an image has it", command, "See galaxy.yml: its dependencies, and what its tarball lacks.", cwd=archive.parent, env=environment)
+    run(
+        "install the collection as an image has it",
+        command,
+        "See galaxy.yml: its dependencies, and what its tarball lacks.",
+        cwd=archive.parent,
+        env=environment,
+    )
 
 
 if __name__ == "__main__":

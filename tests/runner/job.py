@@ -27,7 +27,7 @@ _TRANSMIT = "import json, sys, ansible_runner as r; r.interface.run(streamer='tr
 _PROCESS = (
     "import json, sys, ansible_runner as r; "
     "done = r.interface.run(streamer='process', quiet=True, _input=open(sys.argv[1], 'rb'), **json.load(sys.stdin)); "
-    "print(json.dumps([done.status, done.rc]))"
+    "print(json.dumps(done.status))"
 )
 
 Data = typing.Dict[str, typing.Any]
@@ -53,6 +53,7 @@ class Job:
     :ivar inventory: as AWX's script prints it
     :ivar environment: what credentials put into the environment
     :ivar injected: what credentials put into extra variables
+    :ivar files: more of them in the project, by their paths
     """
 
     playbook: str
@@ -62,6 +63,7 @@ class Job:
     injected: Data = dataclasses.field(default_factory=dict)
     verbosity: int = 0
     tags: str = ""
+    files: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +91,14 @@ class Ended:
         (last,) = self.of("playbook_on_stats")
         kept: Data = last["event_data"]["artifact_data"]
         return kept
+
+    def written(self) -> typing.Iterator[pathlib.Path]:
+        """What the job left, on both sides. Without what AWX had put there; and without ``command``, into which ansible-runner itself copies the environment
+        of each job: AWX cuts the secrets out of what it keeps of that, and removes the file."""
+        for side in (self.folder, self.container / "runner"):
+            yield from (path for path in (side / "artifacts").rglob("*") if path.is_file() and path.name != "command")
+        for folder in (self.container / "home", self.container / "elsewhere", self.container / "tmp"):
+            yield from (path for path in folder.rglob("*") if path.is_file())
 
     @property
     def output(self) -> str:
@@ -128,10 +138,12 @@ def launch(job: Job, folder: pathlib.Path, job_id: int = 42) -> Ended:
     :param folder: empty; all that comes of it lies there
     """
     launched, container = folder / f"awx_{job_id}_launched", folder / "container"
-    worker, home, elsewhere = container / "runner", container / "home", container / "elsewhere"
-    for path in (launched / "env", launched / "inventory", worker, home, elsewhere):
+    worker, home, elsewhere, temporary = (container / name for name in ("runner", "home", "elsewhere", "tmp"))
+    for path in (launched / "env", launched / "inventory", worker, home, elsewhere, temporary):
         path.mkdir(parents=True)
     shutil.copytree(CHECKOUT, launched / "project", ignore=shutil.ignore_patterns(".git"))
+    for name, text in job.files.items():
+        (launched / "project" / name).write_text(text, encoding="utf-8")
     parameters = _lay(job, job_id, launched, worker)
     plain = {"PATH": os.pathsep.join([str(ENVIRONMENT / "bin"), "/usr/bin", "/bin"]), "HOME": str(home)}
     python = str(ENVIRONMENT / "bin" / "python")
@@ -139,10 +151,11 @@ def launch(job: Job, folder: pathlib.Path, job_id: int = 42) -> Ended:
     watch = container / "watch"
     watch.mkdir()
     shutil.copy(pathlib.Path(__file__).with_name("watch.py"), watch / "sitecustomize.py")
-    inside = {**plain, "PYTHONPATH": str(watch), "WATCH_LOG": str(folder / "watched")}
+    inside = {**plain, "TMPDIR": str(temporary), "PYTHONPATH": str(watch), "WATCH_LOG": str(folder / "watched")}
     answered = folder / "answered"
     answered.write_bytes(_call([str(ENVIRONMENT / "bin" / "ansible-runner"), "worker", "--private-data-dir", str(worker)], sent, elsewhere, inside))
-    status, code = json.loads(_call([python, "-c", _PROCESS, str(answered)], json.dumps(parameters).encode(), launched, plain))
+    status = json.loads(_call([python, "-c", _PROCESS, str(answered)], json.dumps(parameters).encode(), launched, plain))
+    code = int((launched / "artifacts" / str(job_id) / "rc").read_text(encoding="utf-8"))
     kept = [json.loads(path.read_text(encoding="utf-8")) for path in (launched / "artifacts" / str(job_id) / "job_events").glob("*.json")]
     lines = (folder / "watched").read_text(encoding="utf-8").splitlines()
     watched = tuple((event, about) for event, about in map(json.loads, lines))
@@ -192,7 +205,7 @@ def _lay(job: Job, job_id: int, launched: pathlib.Path, worker: pathlib.Path) ->
         "ident": str(job_id),
         "private_data_dir": str(launched),
         "playbook": job.playbook,
-        "inventory": "inventory/hosts",
+        "inventory": str(launched / "inventory" / "hosts"),
         "suppress_env_files": True,
         "envvars": environment,
         "fact_cache_type": "",
