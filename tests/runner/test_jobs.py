@@ -17,6 +17,8 @@ from ansible_collections.linerate.rdma.tests.runner.conftest import INJECTED, SE
 from ansible_collections.linerate.rdma.tests.runner.job import ENVIRONMENT, ROOT, Ended, Job, launch
 
 ENDS = ("runner_on_ok", "runner_on_failed", "runner_on_skipped", "runner_on_unreachable")
+#: programs that any image has
+OF_THE_SYSTEM = {"/bin/sh", "/sbin/ldconfig"}
 
 
 def test_nothing_is_there_but_what_the_execution_environment_has() -> None:
@@ -88,25 +90,21 @@ def test_no_secret_is_in_an_event_or_in_a_file(secretive: Launched) -> None:
     assert not seen(job, [*SECRETS.values(), SIGNATURE, INJECTED], volume)
 
 
-def test_a_secret_that_a_playbook_shows_would_have_been_found(tmp_path: pathlib.Path) -> None:
-    shows = "{{ lookup('ansible.builtin.env', 'RDMA_BMC_PASSWORD') }} {{ rdma_bmc_password }} {{ awx_job_template_name }} {{ tower_job_id }}"
-    play = [{"hosts": "localhost", "gather_facts": False, "tasks": [{"ansible.builtin.debug": {"msg": shows}}]}]
-    job = Job("shows.yml", environment=SECRETS, injected={"rdma_bmc_password": INJECTED}, files={"shows.yml": json.dumps(play)})
-    ended = launch(job, tmp_path)
-    assert seen(ended, [*SECRETS.values(), INJECTED]) == {SECRETS["RDMA_BMC_PASSWORD"], INJECTED}
-    # and what AWX says of a job is there
-    assert "linerate.rdma: shows 42" in ended.output
-
-
 @pytest.mark.parametrize("name", ["green", "red", "validated", "secretive"])
 def test_nothing_is_read_or_started_from_elsewhere(name: str, request: pytest.FixtureRequest) -> None:
     job, volume = request.getfixturevalue(name)
-    python = subprocess.run([str(ENVIRONMENT / "bin" / "python"), "-c", "import sys; print(sys.base_prefix)"], capture_output=True, text=True, check=True)
+    assert any(about.startswith(str(job.container / "runner" / "project")) for _event, about in job.watched)
+    assert elsewhere(job, volume) <= OF_THE_SYSTEM
+
+
+def elsewhere(job: Ended, *more: pathlib.Path) -> typing.Set[str]:
+    """What the Pythons of a job have read or started that is not of the image or of the job."""
+    command = [str(ENVIRONMENT / "bin" / "python"), "-c", "import sys; print(sys.base_prefix)"]
     allowed = (
         str(ENVIRONMENT),
-        python.stdout.strip(),
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip(),
         str(job.container),
-        str(volume),
+        *map(str, more),
         # Ansible takes the home of a local connection out of the system's list of users
         f"{pwd.getpwuid(os.getuid()).pw_dir}/.ansible/tmp/",
         # where a system's own plugins would lie: an image has none
@@ -116,11 +114,22 @@ def test_nothing_is_read_or_started_from_elsewhere(name: str, request: pytest.Fi
         "/etc/",
         "/usr/share/zoneinfo/",
     )
-    read = {about for event, about in job.watched if event in ("open", "os.listdir", "os.scandir") and about.startswith("/")}
-    assert any(about.startswith(str(job.container / "runner" / "project")) for about in read)
-    assert {about for about in read if not about.startswith(allowed)} == set()
-    started = {about for event, about in job.watched if event in ("subprocess.Popen", "os.posix_spawn", "os.exec")}
-    assert {about for about in started if not about.startswith(allowed)} <= {"/bin/sh", "/sbin/ldconfig"}
+    events = ("open", "os.listdir", "os.scandir", "subprocess.Popen", "os.posix_spawn", "os.exec")
+    # a name alone is one in a folder that is open already, or is looked up in PATH, which the job was given
+    return {about for event, about in job.watched if event in events and about.startswith("/") and not about.startswith(allowed)}
+
+
+def test_a_playbook_that_shows_a_secret_and_reads_elsewhere_would_have_been_found(tmp_path: pathlib.Path) -> None:
+    strange = str(ROOT / "pyproject.toml")
+    shows = "{{ lookup('ansible.builtin.env', 'RDMA_BMC_PASSWORD') }} {{ rdma_bmc_password }} {{ awx_job_template_name }} {{ tower_job_id }}"
+    reads = f"{{{{ lookup('ansible.builtin.file', '{strange}') | length }}}}"
+    play = [{"hosts": "localhost", "gather_facts": False, "tasks": [{"ansible.builtin.debug": {"msg": f"{shows} {reads}"}}]}]
+    job = Job("shows.yml", environment=SECRETS, injected={"rdma_bmc_password": INJECTED}, files={"shows.yml": json.dumps(play)})
+    ended = launch(job, tmp_path)
+    assert seen(ended, [*SECRETS.values(), INJECTED]) == {SECRETS["RDMA_BMC_PASSWORD"], INJECTED}
+    assert elsewhere(ended) - OF_THE_SYSTEM == {strange}
+    # and what AWX says of a job is there
+    assert "linerate.rdma: shows 42" in ended.output
 
 
 def test_no_job_talks_to_anybody_who_was_not_named(green: Launched, validated: Launched, secretive: Launched) -> None:
