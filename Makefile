@@ -4,7 +4,7 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site test lab lab-down lab-status lint unit browser faults jobs machines nvidia openshift docs release clean-cache
+.PHONY: help setup site test lab lab-down lab-status lint unit browser runner faults jobs machines nvidia openshift docs release clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -32,6 +32,9 @@ unit: setup ## tests that need no lab
 
 browser: ## the report in Debian's chromium: both schemes, both widths, keyboard, paper, load; 'make test' leaves it out. 'python3 -m dev.browser --pictures' makes docs/*.png
 	@$(PYTHON) -m dev.browser
+
+runner: setup ## jobs as AWX runs them, by ansible-runner and by what the execution environment has alone; wants Python 3.12 or newer; 'make test' leaves it out
+	@$(PYTHON) -m dev.runner
 
 test: setup ## everything that CI runs
 	@$(VENV)/python -m dev.test

@@ -64,19 +64,29 @@ def galaxy(copy: pathlib.Path) -> pathlib.Path:
     :returns: the tarball
     """
     built = BUILD / "galaxy"
-    shutil.rmtree(built, ignore_errors=True)
-    built.mkdir()
+    archive = tarball(copy, built)
     (built / "importer.cfg").write_text("[galaxy-importer]\nRUN_FLAKE8 = False\nRUN_ANSIBLE_TEST = False\n", encoding="utf-8")
-    command = [str(VENV / "bin" / "ansible-galaxy"), "collection", "build", "--output-path", str(built), str(copy)]
-    run("build the collection", command, "Correct galaxy.yml.", env=ANSIBLE_ENV)
     environment = {**ANSIBLE_ENV, "GALAXY_IMPORTER_CONFIG": str(built / "importer.cfg")}
-    (archive,) = built.glob("*.tar.gz")
     name, remedy = "galaxy-importer", "Correct what it warns of; a server shows it to whoever looks for the collection."
     # its exit code is 0 whatever it warns of
     text = run(name, [VENV / "bin" / "python", "-m", "galaxy_importer.main", archive], remedy, cwd=built, env=environment)
     warned = [line for line in text.splitlines() if line.startswith(("WARNING", "ERROR", "CRITICAL"))]
     if warned or "Importer processing completed successfully" not in text:
         raise StepError("\n".join([f"'{name}' is not content; all of its output: {log_of(name).relative_to(ROOT)}", *warned]), remedy)
+    return archive
+
+
+def tarball(copy: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    """Build the collection.
+
+    :param folder: is emptied first
+    :returns: the path in it
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    command = [str(VENV / "bin" / "ansible-galaxy"), "collection", "build", "--output-path", str(folder), str(copy)]
+    run("build the collection", command, "Correct galaxy.yml.", env=ANSIBLE_ENV)
+    (archive,) = folder.glob("*.tar.gz")
     return archive
 
 

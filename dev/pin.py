@@ -2,9 +2,9 @@
 
 """Pins the lists of packages: every package that a list of names leads to, in the newest release that fits.
 
-``test-requirements.txt`` is what developers need; beside this file, ``docs.txt`` is what builds the documentation, and ``browser.txt`` what drives a
-browser. Arguments name lists; else all are renewed.
-Run it with the oldest Python that the project is developed on.
+``test-requirements.txt`` is what developers need; beside this file, ``docs.txt`` is what builds the documentation, ``browser.txt`` what drives a
+browser, and ``runner.txt`` what an execution environment has. Arguments name lists; else all are renewed.
+Run it with the oldest Python that the project is developed on. The list of the execution environment wants a newer one, which must be there.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ import pathlib
 import sys
 import tempfile
 
+from . import pythons
 from .steps import ROOT, guarded, run, say
 
-LISTS = {"test-requirements": ROOT, "docs": ROOT / "dev", "browser": ROOT / "dev"}
+LISTS = {"test-requirements": ROOT, "docs": ROOT / "dev", "browser": ROOT / "dev", "runner": ROOT / "dev"}
 
 
 def main() -> None:
     for name in sys.argv[1:] or LISTS:
-        _pin(LISTS[name] / f"{name}.in")
+        _pin(LISTS[name] / f"{name}.in", pythons.of_execution_environment() if name == "runner" else sys.executable)
 
 
-def _pin(wanted: pathlib.Path) -> None:
+def _pin(wanted: pathlib.Path, python: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
-        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet", "--report", str(report), "-r", str(wanted)]
+        command = [python, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet", "--report", str(report), "-r", str(wanted)]
         run(f"resolve {wanted.name}", command, "Look whether the Python package index can be reached, and whether the requirements fit together.")
         packages = [item["metadata"] for item in json.loads(report.read_text(encoding="utf-8"))["install"]]
     lines = sorted(f"{package['name'].lower().replace('_', '-')}=={package['version']}" for package in packages)

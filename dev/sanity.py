@@ -15,6 +15,7 @@ import shutil
 import sys
 import typing
 
+from . import pythons
 from .setup import make_environment
 from .steps import BUILD, CACHE, VENV, guarded, run, say
 from .tree import TREE, make_tree
@@ -43,11 +44,11 @@ def main() -> None:
     copy = make_tree()
     home = CACHE / "ansible-test-home"
     _lay_bootstrap(home)
-    pythons = _gather_pythons()
+    versions = _gather_pythons()
     for release in sys.argv[1:] or RELEASES:
         _sanity(release, copy, home, RELEASES[release])
         if release == OLDEST:
-            _sanity(release, copy, home, ("import",), pythons[0])
+            _sanity(release, copy, home, ("import",), versions[0])
 
 
 def _sanity(release: str, copy: pathlib.Path, home: pathlib.Path, tests: typing.Sequence[str], python: str = "") -> None:
@@ -68,17 +69,12 @@ def _sanity(release: str, copy: pathlib.Path, home: pathlib.Path, tests: typing.
         # ansible-test keeps its virtual environments below its home; there they outlive this checkout and touch nothing of the user
         "HOME": str(home),
         "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR", str(pathlib.Path.home() / ".cache" / "pip")),
-        "PATH": os.pathsep.join([str(environment / "bin"), str(VENV / "bin"), str(PYTHONS), *_plain_path()]),
+        "PATH": os.pathsep.join([str(environment / "bin"), str(VENV / "bin"), str(PYTHONS), *pythons.plain_path()]),
         "ANSIBLE_COLLECTIONS_PATH": str(TREE),
         "GIT_CEILING_DIRECTORIES": str(BUILD),
     }
     remedy = f"Correct what it names; alone it is run by: build/venv/bin/python -m dev.sanity {release}"
     run(f"ansible-test sanity, ansible-core {release}{f', import on Python {python}' if python else ''}", command, remedy, cwd=copy, env=variables)
-
-
-def _plain_path() -> typing.List[str]:
-    """PATH without pyenv's shims: they are there for Pythons that then refuse to start, and ansible-test takes that for a failure."""
-    return [folder for folder in os.environ["PATH"].split(os.pathsep) if pathlib.Path(folder).name != "shims"]
 
 
 def _gather_pythons() -> typing.List[str]:
@@ -88,15 +84,10 @@ def _gather_pythons() -> typing.List[str]:
     """
     shutil.rmtree(PYTHONS, ignore_errors=True)
     PYTHONS.mkdir(parents=True)
-    versions = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv") / "versions"
     found = []
-    for minor in range(9, 14):
-        name = f"python3.{minor}"
-        folders = [*_plain_path(), *map(str, sorted(versions.glob(f"3.{minor}.*/bin")))]
-        path = shutil.which(name, path=os.pathsep.join(folders))
-        if path:
-            (PYTHONS / name).symlink_to(path)
-            found.append(f"3.{minor}")
+    for minor, path in pythons.find(range(9, 14)).items():
+        (PYTHONS / f"python3.{minor}").symlink_to(path)
+        found.append(f"3.{minor}")
     say(f"- Pythons for compile and import: {', '.join(found)}")
     return found
 

@@ -29,10 +29,13 @@ def main() -> None:
     link_checkout()
 
 
-def make_environment(path: pathlib.Path, requirements: pathlib.Path) -> None:
-    """Make a virtual environment with the pinned ``requirements``, unless it is there already. New pins go into the one that is there: a lab may run on it."""
+def make_environment(path: pathlib.Path, requirements: pathlib.Path, interpreter: str = "") -> None:
+    """Make a virtual environment with the pinned ``requirements``, unless it is there already. New pins go into the one that is there: a lab may run on it.
+
+    :param interpreter: another Python than this one
+    """
     stamp = path / ".made-of"
-    python = f"{sys.version} at {path}"
+    python = f"{interpreter or sys.version} at {path}"
     wanted = f"{python}\n{hashlib.sha256(requirements.read_bytes()).hexdigest()}"
     made = stamp.read_text(encoding="utf-8") if stamp.exists() else ""
     if made == wanted:
@@ -40,8 +43,9 @@ def make_environment(path: pathlib.Path, requirements: pathlib.Path) -> None:
     if not made.startswith(python):
         shutil.rmtree(path, ignore_errors=True)
         path.parent.mkdir(parents=True, exist_ok=True)
-        _ensure_venv_module()
-        run(f"virtual environment {path.name}", [sys.executable, "-m", "venv", path], "Install the venv module of your Python.")
+        if not interpreter:
+            _ensure_venv_module()
+        run(f"virtual environment {path.name}", [interpreter or sys.executable, "-m", "venv", path], "Install the venv module of your Python.")
     pip = [str(path / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--progress-bar", "off"]
     remedy = "Look whether the Python package index can be reached, then give the command again."
     run(f"Python packages of {requirements.name}", [*pip, "-r", requirements], remedy)

@@ -62,3 +62,9 @@ def required(root: pathlib.Path) -> typing.List[str]:
 
 def test_both_lists_of_python_packages_are_one(root: pathlib.Path) -> None:
     assert (root / "meta" / "ee-requirements.txt").read_text(encoding="utf-8") == (root / "requirements.txt").read_text(encoding="utf-8")
+
+
+def test_jobs_are_tried_with_the_python_packages_of_the_definition(root: pathlib.Path) -> None:
+    packages = yaml.safe_load((root / "execution-environment.yml").read_text(encoding="utf-8"))["dependencies"]
+    lines = [line for line in (root / "dev" / "runner.in").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    assert sorted(lines) == sorted(["-r ../requirements.txt", packages["ansible_core"]["package_pip"], packages["ansible_runner"]["package_pip"]])
