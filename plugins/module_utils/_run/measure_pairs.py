@@ -26,7 +26,6 @@ from .._schedule.covering import Round, cover
 from .._schedule.evidence import weigh
 from .._schedule.measurements import (
     LOOKS,
-    NARROWING,
     PING_LIMIT,
     SERVER_LIMIT,
     SLACK,
@@ -139,7 +138,7 @@ class Bench:
         for item in cover(ways).rounds:
             measure(item, 0)
         narrowing = Narrowing(ways)
-        for look in range(1, NARROWING + 1):
+        for look in itertools.count(1):
             found = narrowing.next(weigh(ways, readings(ways, results, figures_of(fabric, tuple(usable.values()), results, self._seen))))
             if found is None:
                 break

@@ -13,6 +13,7 @@ from .._model.intent import Bandwidth, Fabric
 from .._model.profiles import rails as rails_of
 from .coverage import coverage
 from .covering import Cover, Turn
+from .narrowing import MOST_ROUNDS, MOST_TURNS
 from .rounds import rounds
 from .ways import Ways
 
@@ -25,8 +26,6 @@ ENOUGH = 2
 LOOKS = 3
 #: nodes of which everybody meets everybody, unless the intent says otherwise
 FEW_NODES = 16
-#: rounds for suspects alone, after those that use each link, at most
-NARROWING = 8
 #: of a pair beside its measurement: rping, connecting, warming up
 _BESIDE_SECONDS = 5
 #: of a ping, of a server's start, and by how much the limit outside a pod is longer than the one inside
@@ -96,9 +95,9 @@ def cover_plan(fabric: Fabric, ways: Ways, first: Cover, parallel: int) -> Round
     """
     turns = [step for item in first.rounds for turn in item.turns for step in turn_steps(ways, turn, fabric.bandwidth)]
     waves = sum(-(-len(step) // parallel) for step in turns)
-    # of suspects there are no more than of ends, in two turns a round
+    # of suspects there are no more than of ends
     after_each_other = 1 if fabric.bandwidth.rails == "parallel" else len(rails_of(fabric))
-    later = 2 * NARROWING * after_each_other * max((-(-len(step) // parallel) for step in turns), default=1)
+    later = MOST_TURNS * MOST_ROUNDS * after_each_other * max((-(-len(step) // parallel) for step in turns), default=1)
     usual, most = _seconds(fabric)
     used = coverage(ways, (test for item in first.rounds for test in item.tests))
     plan = CoverPlan(first.tests, used.usable, len(used.covered), len(used.unused), ways.spread)

@@ -13,9 +13,9 @@ from .ways import Ways
 #: tests of a link over ways that are otherwise good, and over ways that only part it from other candidates, at most
 _ALONE, _PARTING = 8, 2
 #: turns of a round, and where one reading says little
-_TURNS, _NOISY_TURNS = 2, 4
+_TURNS, MOST_TURNS = 2, 4
 #: rounds, at most: what is not told by then is near the limit, and noise hides it
-_MOST_ROUNDS = 14
+MOST_ROUNDS = 14
 #: readings of one test, at most
 _READINGS = 8
 #: standard deviations below what is usual, of a slow way whose links are looked at one by one
@@ -39,14 +39,14 @@ class Narrowing:
 
     def next(self, evidence: Evidence) -> typing.Optional[Round]:
         """The next round, or None when no test can tell more, or so little that it is not worth a round."""
-        if self._made == _MOST_ROUNDS:
+        if self._made == MOST_ROUNDS:
             return None
         self._made += 1
         targets = self._targets(evidence)
         turns = []
         asked: typing.Set[Test] = set()
         done: typing.Set[int] = set()
-        for turn in range(_TURNS if evidence.noise <= NOISY else _NOISY_TURNS):
+        for turn in range(_TURNS if evidence.noise <= NOISY else MOST_TURNS):
             taken = Taken(self._ways)
             if evidence.noise > NOISY:
                 # one reading more says little
