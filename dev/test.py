@@ -86,6 +86,9 @@ def _beside(name: str, command: typing.Sequence[str]) -> typing.Iterator[typing.
         log.open("wb") as kept,
         subprocess.Popen(command, cwd=ROOT, env=_environment(), stdout=kept, stderr=subprocess.STDOUT, start_new_session=True) as process,
     ):
+        # each session has the same share of the processor where the kernel groups by them, whatever nice says
+        with contextlib.suppress(OSError):
+            pathlib.Path(f"/proc/{process.pid}/autogroup").write_text("19", encoding="ascii")
 
         def wait() -> typing.Optional[pathlib.Path]:
             process.wait()
