@@ -30,10 +30,19 @@ ANSIBLE = {
     "std:label action_plugins": ("plugins/action.html#action-plugins", "Action plugins"),
     "std:label ansible_configuration_settings": ("reference_appendices/config.html#ansible-configuration-settings", "Ansible Configuration Settings"),
     "std:label common_return_values": ("reference_appendices/common_return_values.html#common-return-values", "Return Values"),
-    "std:envvar ANSIBLE_PIPELINING": ("reference_appendices/config.html#envvar-ANSIBLE_PIPELINING", "ANSIBLE_PIPELINING"),
+    "std:label callback_plugins": ("plugins/callback.html#callback-plugins", "Callback plugins"),
     **{
-        f"std:label ansible_collections.{name.replace('/', '.')}_module": (f"collections/{name}_module.html", name.replace("/", "."))
-        for name in (*[f"community/general/redfish_{what}" for what in ("command", "config", "info")], "community/okd/k8s_auth")
+        f"std:envvar ANSIBLE_{name}": (f"reference_appendices/config.html#envvar-ANSIBLE_{name}", f"ANSIBLE_{name}")
+        for name in ("PIPELINING", "STDOUT_CALLBACK", "DISPLAY_SKIPPED_HOSTS", "SHOW_CUSTOM_STATS")
+    },
+    **{
+        f"std:label ansible_collections.{name.replace('/', '.')}": (f"collections/{name}.html", name.replace("/", ".").rpartition("_")[0])
+        for name in (
+            *[f"community/general/redfish_{what}_module" for what in ("command", "config", "info")],
+            "community/okd/k8s_auth_module",
+            "ansible/builtin/set_stats_module",
+            "ansible/builtin/default_callback",
+        )
     },
 }
 #: the README is read on Galaxy as well, and so has addresses in place of relative links

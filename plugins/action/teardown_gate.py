@@ -13,6 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import counts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._report.teardown import teardown_stats
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 
@@ -29,8 +30,11 @@ class ActionModule(ControllerAction):
     def work(self, options: Result, variables: Result) -> Result:
         intent = parse_intent(options["fabrics"], None, options["cluster"])
         facts, _counts = facts_of(FactFolder(options["facts_dir"], options["run"]), "teardown")
-        gate = judge(check(intent, load(Facts, {**facts, "operator_removed": options["operator_removed"]}, "facts")))
-        answer: Result = {"findings": counts(gate.judged)}
+        seen = load(Facts, {**facts, "operator_removed": options["operator_removed"]}, "facts")
+        gate = judge(check(intent, seen))
+        removed = sum(item.action == "deleted" for item in seen.removed)
+        told = teardown_stats(gate, options["run"], seen.check_mode, removed, options["facts_dir"])
+        answer: Result = {"findings": counts(gate.judged), "stats": told}
         if gate.open:
             return answer
         lines = [f"{item.check} {item.subject}: {item.status}, {item.measured}. {item.why} {item.remedy}" for item in gate.closing()]

@@ -46,4 +46,11 @@ findings:
   description: Number of findings by status.
   returned: always
   type: dict
+stats:
+  description:
+    - What a job that follows needs of the teardown. It has the keys of RV(linerate.rdma.report#module:stats), and is never green.
+    - C(verdict) is V(COMPLETE), V(NOT COMPLETE) or V(CHECK MODE), C(changes) the number of objects that were removed, C(report) the folder of the facts.
+    - The role P(linerate.rdma.teardown#role) hands it over as C(linerate_rdma).
+  returned: always
+  type: dict
 """

@@ -187,8 +187,6 @@ def stats(report: Report, path: str, plan: str = "") -> typing.Dict[str, typing.
     :param path: of the report
     :param plan: of a run in check mode, as text
     """
-    finding = next((finding for stage in report.stages if stage.state == CLOSED for finding in closing(stage)), None)
-    first = {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")} if finding else None
     return {
         "verdict": report.verdict,
         "green": report.green,
@@ -196,10 +194,16 @@ def stats(report: Report, path: str, plan: str = "") -> typing.Dict[str, typing.
         "counts": dict(report.counts),
         "changes": len(report.changes),
         "summary": one_line(report.summary),
-        "first": first,
+        "first": first_cause(finding for stage in report.stages if stage.state == CLOSED for finding in closing(stage)),
         "plan": plan,
         "report": path,
     }
+
+
+def first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[typing.Dict[str, str]]:
+    """The first of the findings that close a gate, as data; None when there is none."""
+    finding = next(iter(findings), None)
+    return {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")} if finding else None
 
 
 def times(report: Report) -> typing.List[str]:

@@ -257,8 +257,17 @@ def test_the_teardown_s_gate(folder: FactFolder, phase: str, failed: bool) -> No
     answer = act("teardown_gate", {**where(folder), "fabrics": [FABRIC]})
     assert answer.get("failed", False) == failed and answer["findings"]["pass"] == (4 if failed else 6)
     assert not failed or ("teardown.virtual_functions" in answer["msg"] and "teardown.drop_in" not in answer["msg"])
+    told = answer["stats"]
+    assert (told["verdict"], told["green"]) == ("NOT COMPLETE" if failed else "COMPLETE", False)
+    assert (told["counts"], told["changes"], told["run"]) == (answer["findings"], 2, where(folder)["run"])
+    if failed:
+        assert told["summary"].startswith("NOT COMPLETE - teardown: 2 fail (teardown.virtual_functions on ") and told["summary"].endswith(" and 1 more)")
+        assert told["first"]["check"] == "teardown.virtual_functions" and told["first"]["remedy"]
+    else:
+        assert (told["summary"], told["first"]) == ("COMPLETE - teardown: 6 pass", None)
 
 
 def test_teardown_of_which_nothing_is_known_is_not_complete(folder: FactFolder) -> None:
     answer = act("teardown_gate", {**where(folder), "fabrics": [FABRIC]})
     assert answer["failed"] is True and "teardown.drop_in worker-1" in answer["msg"] and "no fact drop_in" in answer["msg"]
+    assert answer["stats"]["verdict"] == "NOT COMPLETE" and answer["stats"]["counts"]["unknown"] > 0
