@@ -381,7 +381,10 @@ def write(folder: pathlib.Path, made: typing.Sequence[Cell]) -> None:
     if not begin or not end:
         raise SystemExit(f"{page} has no line '{BEGIN.strip()}' with '{END.strip()}' below it: add both where the table shall be")
     words = f"The same for the other ways of pairing: {made[0].size}, noise {_percent(PEER_NOISE)}, {PEER_ROUNDS[-1]} rounds at most."
-    page.write_text(f"{before}{begin}\n{table(made)}\n{words}\n\n{table_of_peers(made)}\n{end}{after}", encoding="utf-8")
+    ours_alone = [cell for cell in made if cell.way == OURS]
+    draws, wrong = sum(len(cell.outcomes) for cell in ours_alone), sum(outcome.wrong > 0 for cell in ours_alone for outcome in cell.outcomes)
+    rate = f"In {wrong:,} of these {draws:,} draws anything was accused that has no fault."
+    page.write_text(f"{before}{begin}\n{table(made)}\n{rate}\n\n{words}\n\n{table_of_peers(made)}\n{end}{after}", encoding="utf-8")
     (folder / "localisation.svg").write_text(picture(made, PEER_NOISE), encoding="utf-8")
 
 

@@ -275,8 +275,6 @@ def _against(number: int, slow: Measured, over: typing.Mapping[int, typing.Seque
         return 0.0
     # Fisher's approximation of what chance makes of the misfit
     doubt = math.sqrt(2 * (apart - count**2 / square)) / noise - math.sqrt(2 * used - 1)
-    if noise > NOISY and readings < 2:
-        return min(doubt, CLEAR - 0.5)
     # that two slow ways have two causes is less likely than that one of them is good
     return doubt if total / readings >= SLOW else doubt - (ACCUSE - CLEAR)
 
