@@ -12,8 +12,7 @@ import dataclasses
 import itertools
 import typing
 
-from .._check.bandwidth.check import NOTHING, Facts, cover_text, figures_of, verdicts, ways_between
-from .._check.bandwidth.localised import readings
+from .._check.bandwidth.check import NOTHING, Facts, cover_text, evidence_of, figures_of, verdicts, ways_between
 from .._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, RoundPlan, SweepRow
 from .._model.intent import Fabric
 from .._model.kubernetes import CommandResult
@@ -23,7 +22,6 @@ from .._parse.pods import iperf3, perftest, rping
 from .._parse.pods.failure import LOST, RETRIED, Failure, classify
 from .._render import commands
 from .._schedule.covering import Round, cover
-from .._schedule.evidence import weigh
 from .._schedule.measurements import (
     LOOKS,
     PING_LIMIT,
@@ -139,7 +137,7 @@ class Bench:
             measure(item, 0)
         narrowing = Narrowing(ways)
         for look in itertools.count(1):
-            found = narrowing.next(weigh(ways, readings(ways, results, figures_of(fabric, tuple(usable.values()), results, self._seen))))
+            found = narrowing.next(evidence_of(fabric, ways, tuple(usable.values()), results, self._seen))
             if found is None:
                 break
             measure(found, look)

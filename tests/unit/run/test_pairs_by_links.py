@@ -11,7 +11,14 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet, SeenTopology, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+    ObservedSubnets,
+    ObservedTopologies,
+    SeenCapabilities,
+    SeenSubnet,
+    SeenTopology,
+    SubnetManager,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import SeenForwarding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port
@@ -62,7 +69,8 @@ class World:
             port = Port(1, "ACTIVE", "LinkUp", "InfiniBand", 400.0, 4, "NDR", end.lid, 1, end.guid)
             function = PciFunction("0000:3c:00.0", "15b3", "1021", "0207", "mlx5_core", 0, (pcie or {}).get(end.node, WIDE))
             hcas[end.node] = ObservedHcas(NodeHcas((Hca("mlx5_0", "mlx5_0", pci=function, ports=(port,)),)))
-        seen = SeenTopology("mlx5_0", 1, topology, forwarding=SeenForwarding(tuple(tables)))
+        sound = SeenCapabilities(links=2 * len(topology.links))
+        seen = SeenTopology("mlx5_0", 1, topology, capabilities=sound, forwarding=SeenForwarding(tuple(tables)))
         self.facts = Facts(
             nodes=NAMES,
             hcas=hcas,
@@ -100,12 +108,6 @@ class _Api(Api):
         nodes = {f"10.0.0.{number}": self.pods[name]["node"] for number, name in enumerate(self.made, 1)}
         self.tests.append((node, nodes[command[-1]]))
         return CommandResult("ib_write_bw", 0, TABLE.format(figure=self.world.figure(*self.tests[-1])))
-
-
-@pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a fleet has by default, these few nodes have as well."""
-    assert len(NAMES) > 16
 
 
 def test_a_sound_fabric_is_proven_by_each_of_its_links_in_three_rounds_at_most() -> None:
@@ -211,3 +213,29 @@ def test_without_a_topology_there_are_rounds_of_pairs_and_the_plan_says_why() ->
     world.facts = dataclasses.replace(world.facts, topologies={})
     (plan,) = world.run().plans
     assert plan.cover is None and plan.rounds == 23 and "No topology was read" in plan.why
+
+
+class Everything(typing.Dict[typing.Tuple[str, str], float]):
+    """Each link carries the same."""
+
+    def get(self, key: typing.Any, default: typing.Any = None) -> typing.Any:
+        return 0.5
+
+
+def test_a_fabric_that_is_slow_everywhere_is_not_called_sound_and_no_link_is_accused() -> None:
+    world = World(Everything())
+    measured = world.run()
+    found = world.findings(measured, "suspect")
+    assert found and "pass" not in {finding.status for finding in found}
+    # a link alone is no suspect where all are slow; each pair is below its floor
+    assert not any("carries 50%" in finding.measured and " or " not in finding.subject for finding in found), [finding.subject for finding in found]
+    assert {finding.status for finding in world.findings(measured, "floor")} == {"fail"}
+
+
+def test_slower_hcas_than_the_fabric_are_no_slow_links() -> None:
+    """PCIe 4.0 x16 carries half of NDR: meant so, and the floor knows it."""
+    gen4 = PcieLink(16.0, 16, 16.0, 16)
+    world = World(Everything(), pcie=dict.fromkeys(NAMES, gen4))
+    measured = world.run()
+    assert [finding.status for finding in world.findings(measured, "suspect")] == ["pass"]
+    assert {finding.status for finding in world.findings(measured, "floor")} == {"pass"}

@@ -22,6 +22,7 @@ from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import carries_rdma, rails
 from ..._schedule.coverage import coverage
+from ..._schedule.evidence import Evidence, weigh
 from ..._schedule.ways import Ways
 from ..controllers.image_pull import explain, of_pods
 from ..fleet.hcas_of_fabric import resolve
@@ -32,7 +33,7 @@ from .accused import check_suspects
 from .causes import CAUSES
 from .floors import TCP_FAIL, TCP_WARN, Best, End, Ground, gbps, in_pods, read
 from .links import check_links
-from .localised import check_slow_links, readings
+from .localised import check_slow_links, least_share, readings
 from .trend import check_trend, check_unread
 
 #: round trips that rping must count
@@ -121,6 +122,17 @@ def ways_between(fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Itera
     return ways_of(fabric, membership, seen.topologies, only)
 
 
+def evidence_of(fabric: Fabric, ways: Ways, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> Evidence:
+    """What the figures say of the links."""
+    ends = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
+    return _evidence(Ground(fabric, ends, _rates(fabric, seen, pods)[0]), ways, pairs)
+
+
+def _evidence(ground: Ground, ways: Ways, pairs: typing.Sequence[PairResult]) -> Evidence:
+    figures = [pair for pair, figure in zip(pairs, _figures(ground, pairs)) if figure]
+    return weigh(ways, readings(ways, figures), least_share(ways, figures, lambda pair: ground.floor(pair)[0]))
+
+
 def figures_of(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> typing.List[bool]:
     """Whether each pair has a figure that is a measurement."""
     ends = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
@@ -142,12 +154,10 @@ def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.O
     if ways is None:
         remedy = "Run the stages discover, fabric and bandwidth again, in one run."
         return [Finding("bandwidth.coverage", fabric.name, UNKNOWN, "not known", "each link that these nodes use is measured", f"{why}.", remedy)]
-    figures = _figures(ground, pairs)
-    measured = readings(ways, pairs, figures)
-    used = coverage(ways, [reading.test for reading in measured])
+    evidence, figures = _evidence(ground, ways, pairs), _figures(ground, pairs)
     remedy = "See bandwidth.measured and bandwidth.pod for the nodes at these links."
-    findings = [coverage_finding("bandwidth.coverage", fabric, ways, used, remedy)]
-    findings += check_slow_links(fabric, ways, measured, where, _rates(fabric, facts, ground.pods.values())[0])
+    findings = [coverage_finding("bandwidth.coverage", fabric, ways, coverage(ways, evidence.measured), remedy)]
+    findings += check_slow_links(fabric, ways, evidence, where, _rates(fabric, facts, ground.pods.values())[0])
     if any(verdict is False and not figure for verdict, figure in zip(passed, figures)):
         # what gave no figure has another cause than a slow link, and is told from those that gave one
         findings += check_suspects(fabric, ground.pods, pairs, [None if verdict is None else figure for verdict, figure in zip(passed, figures)], where)

@@ -10,7 +10,7 @@ from ..._model.bandwidth import PairResult
 from ..._model.fabric import Place
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
-from ..._schedule.evidence import SLOW, Evidence, Reading, weigh
+from ..._schedule.evidence import SLOW, Evidence, Reading
 from ..._schedule.ways import Ways
 from ..fleet.line_rates import LineRates
 from ..fleet.routes import listed
@@ -19,32 +19,55 @@ from .floors import End
 _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
 
 
-def readings(ways: Ways, pairs: typing.Iterable[PairResult], sound: typing.Iterable[bool]) -> typing.Tuple[Reading, ...]:
-    """What the figures say of the ways. A measurement without a figure says nothing of a link: it has a cause of its own.
+def readings(ways: Ways, pairs: typing.Iterable[PairResult]) -> typing.Tuple[Reading, ...]:
+    """What measurements say of the ways. One without a figure says nothing of a link: it has a cause of its own.
 
-    :param sound: of each pair, whether its figure is a measurement
+    :param pairs: whose figures are measurements
     """
     numbers = {(end.rail, end.node): number for number, end in enumerate(ways.ends)}
     result = []
-    for pair, good in zip(pairs, sound):
+    for pair in pairs:
         source, target = numbers.get((pair.rail, pair.client)), numbers.get((pair.rail, pair.server))
-        if good and source is not None and target is not None and pair.average_gbps is not None:
+        if source is not None and target is not None and pair.average_gbps is not None:
             result.append(Reading((source, target), pair.average_gbps))
     return tuple(result)
 
 
+def least_share(ways: Ways, pairs: typing.Iterable[PairResult], floor: typing.Callable[[PairResult], typing.Optional[float]]) -> typing.Optional[float]:
+    """What each way should carry at least, of the rate of its slowest link; None where that is not known of all.
+
+    By the floors of the pairs, since what is behind a link may be slower than it, and may be meant so.
+
+    :param floor: of a pair, in Gb/s; None where there is none
+    """
+    numbers = {(end.rail, end.node): number for number, end in enumerate(ways.ends)}
+    shares = []
+    for pair in pairs:
+        source, target = numbers.get((pair.rail, pair.client)), numbers.get((pair.rail, pair.server))
+        way = ways.way(source, target) if source is not None and target is not None else None
+        least, rates = floor(pair), [ways.directions[number].gbps for number in way or () if not ways.directions[number].between]
+        known = [rate for rate in rates if rate]
+        if least is None or not rates or len(known) < len(rates):
+            return None
+        shares.append(least / min(known))
+    return min(shares, default=None)
+
+
 def check_slow_links(
-    fabric: Fabric, ways: Ways, measured: typing.Sequence[Reading], where: typing.Mapping[End, Place], rates: LineRates
+    fabric: Fabric,
+    ways: Ways,
+    evidence: Evidence,
+    where: typing.Mapping[End, Place],
+    rates: LineRates,
 ) -> typing.List[Finding]:
     """Each link, switch or pair that is slow, or the few of which one is.
 
     :param where: where each end is, as far as it is known
     :param rates: what the links of the HCAs could carry
     """
-    if not measured:
+    if not evidence.measured:
         why = "No measurement of this fabric is one, so nothing speaks for any link or against it."
         return [Finding("bandwidth.suspect", fabric.name, UNKNOWN, "no measurement", _EXPECTED, why, "See bandwidth.measured for each pair.")]
-    evidence = weigh(ways, measured)
     known = _Known(fabric, ways, evidence, where, rates)
     findings = [*known.switches(), *known.links(), *known.sets(), *known.pairs(), *known.doubtful()]
     if findings:
