@@ -71,7 +71,7 @@ def galaxy(copy: pathlib.Path) -> pathlib.Path:
     environment = {**ANSIBLE_ENV, "GALAXY_IMPORTER_CONFIG": str(built / "importer.cfg")}
     name, remedy = "galaxy-importer", "Correct what it warns of; a server shows it to whoever looks for the collection."
     # its exit code is 0 whatever it warns of
-    command = [VENV / "bin" / "python", "-m", "galaxy_importer.main", archive]
+    command = [str(VENV / "bin" / "python"), "-m", "galaxy_importer.main", str(archive)]
     text = run(name, command, remedy, cwd=built, env=environment)
     if _LATE in text:
         # it gives ansible-lint 180 s and has no option for that; what else the machine does is no fault of the collection
