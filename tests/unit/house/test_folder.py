@@ -68,7 +68,7 @@ def sample(cls: typing.Any) -> typing.Any:
         return {"worker-1": sample(arguments[1])}
     if dataclasses.is_dataclass(cls):
         return {name: sample(hint) for name, hint in typing.get_type_hints(cls).items()}
-    return {str: "x", int: 1, float: 1.0, bool: True}.get(cls, {})
+    return {str: "x", int: 1, float: 1.0, bool: True, bytes: "AA=="}.get(cls, {})
 
 
 def fill(folder: FactFolder, stage: str) -> typing.Dict[str, typing.Any]:
