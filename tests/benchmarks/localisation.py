@@ -358,15 +358,15 @@ def picture(made: typing.Sequence[Cell], noise: float) -> str:
             sorted((cell for cell in shown if (cell.kind, cell.number) == (kind, number)), key=lambda cell: list(COLOURS).index(cell.way))
         ):
             share = len(cell.resolved) / len(cell.outcomes)
-            bar = y + 5 + 15 * index
-            lines.append(f'<rect x="{left}" y="{bar}" width="{max(1.0, width * share):.1f}" height="12" fill="{COLOURS[cell.way]}"/>')
+            upper = y + 5 + 15 * index
+            lines.append(f'<rect x="{left}" y="{upper}" width="{max(1.0, width * share):.1f}" height="12" fill="{COLOURS[cell.way]}"/>')
             told = f"{share:.0%}".replace("%", " %") + (
                 f", {cell.resolved[(len(cell.resolved) - 1) // 2]} rounds"
                 if cell.resolved
                 else f" in {max(outcome.rounds for outcome in cell.outcomes)} rounds"
             )
             accused = f", {cell.total('wrong')} innocent accused" if cell.total("wrong") else ""
-            lines.append(f'<text x="{left + width * share + 8:.1f}" y="{bar + 11}" fill="#222222" font-size="11">{told}{accused}</text>')
+            lines.append(f'<text x="{left + width * share + 8:.1f}" y="{upper + 11}" fill="#222222" font-size="11">{told}{accused}</text>')
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 

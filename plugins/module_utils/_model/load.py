@@ -50,7 +50,7 @@ def to_data(value: typing.Any) -> typing.Any:
     """Dataclasses to what JSON can hold; tuples become lists, bytes become text in base64."""
     if value is None or type(value) in (str, int, float, bool):
         return value
-    if type(value) is bytes:
+    if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {name: to_data(getattr(value, name)) for name in _names(type(value))}
