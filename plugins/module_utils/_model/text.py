@@ -20,6 +20,11 @@ def plain(text: str, limit: int = 2000) -> str:
     return "".join(sign if sign.isprintable() or sign == "\n" else sign.encode("unicode_escape").decode("ascii") for sign in cut)
 
 
+def percent(part: int, whole: int) -> str:
+    """A share for a reader: 99.9, and 100 of all alone."""
+    return f"{100.0 if part == whole else min(99.9, 100 * part / whole):.3g}"
+
+
 def ranges(numbers: typing.Iterable[int]) -> str:
     """Numbers as the kernel lists CPUs: 0-3,8."""
     parts: typing.List[typing.List[int]] = []

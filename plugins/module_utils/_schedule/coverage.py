@@ -28,11 +28,6 @@ class Coverage:
     def usable(self) -> int:
         return len(self.covered) + len(self.missing)
 
-    @property
-    def percent(self) -> float:
-        """Of the directions that can be used; 100 is only said of all of them."""
-        return 100.0 if not self.missing else min(99.9, 100 * len(self.covered) / self.usable)
-
 
 def coverage(ways: Ways, tests: typing.Iterable[Test]) -> Coverage:
     """What these tests use. Ends of one rail are measured with each other."""

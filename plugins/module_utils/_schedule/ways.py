@@ -71,6 +71,7 @@ class Ways:
         self._tables = {table.guid: table for table in tables}
         self._names = {node.guid: node.description.strip() or node.guid for node in topology.nodes}
         self._end_of = {end.guid: number for number, end in enumerate(self.ends)}
+        self._numbers = {(end.rail, end.node): number for number, end in enumerate(self.ends)}
         self.switches = {node.guid for node in topology.nodes if node.kind == "Switch"}
         self._out: typing.Dict[_Port, int] = {}
         self._up = [-1] * len(self.ends)
@@ -122,6 +123,17 @@ class Ways:
                 seen |= near
             result.append(tuple(leaf for leaf in self.leaves if leaf in set(pod)))
         return tuple(result)
+
+    def test(self, rail: int, source: str, target: str) -> typing.Optional[typing.Tuple[int, int]]:
+        """The numbers of the ends of two nodes on a rail; None where one of them is no end."""
+        pair = self._numbers.get((rail, source)), self._numbers.get((rail, target))
+        return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
+
+    def end_of(self, number: int) -> typing.Optional[End]:
+        """The end whose cable a direction is of; None for a link between two switches."""
+        direction = self.directions[number]
+        found = self._end_of.get(direction.source, self._end_of.get(direction.target))
+        return None if found is None else self.ends[found]
 
     def leaf(self, end: int) -> typing.Optional[str]:
         """GUID of the switch at the other end of its cable; None where the topology shows none."""

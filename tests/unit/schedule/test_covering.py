@@ -10,6 +10,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import percent
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, tree
@@ -102,3 +103,7 @@ def test_where_switches_choose_the_cables_of_the_ends_are_covered_and_nobody_loo
     ways = fat_tree(16, 16, 16, spread="adaptive routing is on")
     first = cover(ways)
     assert first.uncovered == () and first.links == 2 * len(ways.ends) and len(first.rounds) == 2
+
+
+def test_a_hundred_per_cent_are_said_of_all_alone() -> None:
+    assert [percent(*pair) for pair in ((4096, 4096), (4095, 4096), (1, 3), (0, 0))] == ["100", "99.9", "33.3", "100"]

@@ -16,16 +16,17 @@ import dataclasses
 import typing
 
 from ..._model.bandwidth import BandwidthFacts, Earlier, PairResult, RdmaPod, RoundPlan
-from ..._model.fabric import ObservedSubnets, ObservedTopologies, Place
+from ..._model.fabric import ObservedSubnets, ObservedTopologies, Place, SeenSubnet
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import carries_rdma, rails
+from ..._model.text import percent
 from ..._schedule.coverage import coverage
 from ..._schedule.evidence import Evidence, weigh
 from ..._schedule.ways import Ways
 from ..controllers.image_pull import explain, of_pods
-from ..fleet.hcas_of_fabric import resolve
+from ..fleet.hcas_of_fabric import Membership, resolve
 from ..fleet.line_rates import LineRates, line_rates
 from ..fleet.places import by_leaf, places
 from ..fleet.routes import coverage_finding, ways_of
@@ -84,7 +85,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             findings += _pair(ground, pair, best)
         sound_pairs = [(subject_of(fabric, pair), pair) for pair in pairs if pair.is_comparable and not ground.doubt(pair)]
         findings += check_trend(fabric.name, sound_pairs, facts.earlier)
-        findings += _suspects(ground, pairs, plan, facts)
+        findings += _suspects(ground, pairs, plan, facts, rates)
     findings += check_unread(facts.earlier)
     if facts.bandwidth is not None:
         findings.append(_cleanup(seen))
@@ -100,9 +101,8 @@ def verdicts(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Seque
 
     :param seen: what is known of the links so far
     """
-    ends = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
     good: typing.Dict[Pair, bool] = {}
-    for pair, passed in zip(pairs, _passed(Ground(fabric, ends, _rates(fabric, seen, pods)[0]), pairs)):
+    for pair, passed in zip(pairs, _passed(_ground(fabric, seen, pods), pairs)):
         if passed is not None:
             key = frozenset(((pair.rail, pair.client), (pair.rail, pair.server)))
             good[key] = passed and good.get(key, True)
@@ -114,8 +114,7 @@ def ways_between(fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Itera
 
     :param pods: only the ports of these, as far as they can be used; None: of all nodes
     """
-    subnets = {name: observed.value for name, observed in seen.subnets.items() if observed.value is not None}
-    membership = by_leaf(resolve(fabric, read(seen.hcas), subnets), seen.topologies)
+    membership = _membership(fabric, seen)
     if not membership.resolved:
         return None, membership.why
     only = None if pods is None else {(pod.rail, pod.node) for pod in pods if pod.fabric == fabric.name and not pod.error}
@@ -124,26 +123,26 @@ def ways_between(fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Itera
 
 def evidence_of(fabric: Fabric, ways: Ways, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> Evidence:
     """What the figures say of the links."""
-    ends = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
-    return _evidence(Ground(fabric, ends, _rates(fabric, seen, pods)[0]), ways, pairs)
+    ground = _ground(fabric, seen, pods)
+    return _evidence(ground, ways, pairs, _figures(ground, pairs))
 
 
-def _evidence(ground: Ground, ways: Ways, pairs: typing.Sequence[PairResult]) -> Evidence:
-    figures = [pair for pair, figure in zip(pairs, _figures(ground, pairs)) if figure]
-    return weigh(ways, readings(ways, figures), least_share(ways, figures, lambda pair: ground.floor(pair)[0]))
+def _evidence(ground: Ground, ways: Ways, pairs: typing.Iterable[PairResult], figures: typing.Iterable[bool]) -> Evidence:
+    """:param figures: of each pair, whether its figure is a measurement"""
+    measured = [pair for pair, figure in zip(pairs, figures) if figure]
+    return weigh(ways, readings(ways, measured), least_share(ways, measured, lambda pair: ground.floor(pair)[0]))
 
 
 def figures_of(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> typing.List[bool]:
     """Whether each pair has a figure that is a measurement."""
-    ends = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
-    return _figures(Ground(fabric, ends, _rates(fabric, seen, pods)[0]), pairs)
+    return _figures(_ground(fabric, seen, pods), pairs)
 
 
 def _figures(ground: Ground, pairs: typing.Iterable[PairResult]) -> typing.List[bool]:
     return [pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure and not ground.doubt(pair) for pair in pairs]
 
 
-def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.Optional[RoundPlan], facts: Facts) -> typing.List[Finding]:
+def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.Optional[RoundPlan], facts: Facts, rates: LineRates) -> typing.List[Finding]:
     """Who is at fault: by the ways of the tests where the rounds were made for that, else by what pairs share."""
     fabric, where = ground.fabric, _places(ground.fabric, facts)
     passed = _passed(ground, pairs)
@@ -154,10 +153,11 @@ def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.O
     if ways is None:
         remedy = "Run the stages discover, fabric and bandwidth again, in one run."
         return [Finding("bandwidth.coverage", fabric.name, UNKNOWN, "not known", "each link that these nodes use is measured", f"{why}.", remedy)]
-    evidence, figures = _evidence(ground, ways, pairs), _figures(ground, pairs)
+    figures = _figures(ground, pairs)
+    evidence = _evidence(ground, ways, pairs, figures)
     remedy = "See bandwidth.measured and bandwidth.pod for the nodes at these links."
     findings = [coverage_finding("bandwidth.coverage", fabric, ways, coverage(ways, evidence.measured), remedy)]
-    findings += check_slow_links(fabric, ways, evidence, where, _rates(fabric, facts, ground.pods.values())[0])
+    findings += check_slow_links(fabric, ways, evidence, where, rates)
     if any(verdict is False and not figure for verdict, figure in zip(passed, figures)):
         # what gave no figure has another cause than a slow link, and is told from those that gave one
         findings += check_suspects(fabric, ground.pods, pairs, [None if verdict is None else figure for verdict, figure in zip(passed, figures)], where)
@@ -168,8 +168,7 @@ def sound(fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Fact
     """The same without the pairs whose figure is no measurement."""
     result: typing.List[PairResult] = []
     for fabric in fabrics:
-        pods = {(pod.rail, pod.node): pod for pod in measured.pods if pod.fabric == fabric.name}
-        ground = Ground(fabric, pods, _rates(fabric, seen, pods.values())[0])
+        ground = _ground(fabric, seen, measured.pods)
         result += [pair for pair in measured.pairs if pair.fabric == fabric.name and not ground.doubt(pair)]
     return dataclasses.replace(measured, pairs=tuple(result))
 
@@ -178,25 +177,35 @@ def floors(intent: Intent, facts: Facts) -> typing.Dict[str, typing.Tuple[float,
     """What the figures of each fabric are held against, in Gb/s, by its name: of each pair with a figure its floor, where known."""
     seen, result = facts.bandwidth or BandwidthFacts((), ()), {}
     for fabric in intent.fabrics:
-        pods = {(pod.rail, pod.node): pod for pod in seen.pods if pod.fabric == fabric.name}
-        ground = Ground(fabric, pods, _rates(fabric, facts, pods.values())[0])
+        ground = _ground(fabric, facts, seen.pods)
         of_pairs = [ground.floor(pair)[0] for pair in seen.pairs if pair.fabric == fabric.name and pair.average_gbps is not None]
         result[fabric.name] = tuple(floor for floor in of_pairs if floor is not None)
     return result
 
 
+def _ground(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> Ground:
+    """What the pods of a fabric stand on, among those of all."""
+    mine = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
+    return Ground(fabric, mine, _rates(fabric, facts, mine.values())[0])
+
+
+def _subnets(facts: Facts) -> typing.Dict[str, typing.Tuple[SeenSubnet, ...]]:
+    return {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
+
+
 def _rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> typing.Tuple[LineRates, str]:
     """What the links of its HCAs could carry."""
-    subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
-    return line_rates(fabric, read(facts.hcas), subnets, facts.topologies, in_pods(pods))
+    return line_rates(fabric, read(facts.hcas), _subnets(facts), facts.topologies, in_pods(pods))
+
+
+def _membership(fabric: Fabric, facts: Facts) -> Membership:
+    """Whose HCAs are on the fabric, as far as it is known."""
+    return by_leaf(resolve(fabric, read(facts.hcas), _subnets(facts)), facts.topologies)
 
 
 def _places(fabric: Fabric, facts: Facts) -> typing.Dict[End, Place]:
     """Where each end is, as far as it is known."""
-    subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
-    return {
-        (place.rail, place.node): place for place in places(by_leaf(resolve(fabric, read(facts.hcas), subnets), facts.topologies), facts.topologies).values()
-    }
+    return {(place.rail, place.node): place for place in places(_membership(fabric, facts), facts.topologies).values()}
 
 
 def _passed(ground: Ground, pairs: typing.Sequence[PairResult]) -> typing.List[typing.Optional[bool]]:
@@ -236,9 +245,8 @@ def cover_text(plan: RoundPlan) -> str:
     cover = plan.cover
     if cover is None or not cover.directions:
         return f"{plan.rounds} rounds"
-    percent = 100.0 if cover.covered == cover.directions else min(99.9, 100 * cover.covered / cover.directions)
     of = "the nodes' cables" if cover.spread else "links"
-    return f"{plan.rounds} rounds of {cover.tests} tests over {percent:.3g} % of {cover.directions / 2:g} {of} in both directions"
+    return f"{plan.rounds} rounds of {cover.tests} tests over {percent(cover.covered, cover.directions)} % of {cover.directions / 2:g} {of} in both directions"
 
 
 def _time(seconds: float) -> str:

@@ -24,13 +24,8 @@ def readings(ways: Ways, pairs: typing.Iterable[PairResult]) -> typing.Tuple[Rea
 
     :param pairs: whose figures are measurements
     """
-    numbers = {(end.rail, end.node): number for number, end in enumerate(ways.ends)}
-    result = []
-    for pair in pairs:
-        source, target = numbers.get((pair.rail, pair.client)), numbers.get((pair.rail, pair.server))
-        if source is not None and target is not None and pair.average_gbps is not None:
-            result.append(Reading((source, target), pair.average_gbps))
-    return tuple(result)
+    tests = [(ways.test(pair.rail, pair.client, pair.server), pair.average_gbps) for pair in pairs]
+    return tuple(Reading(test, gbps) for test, gbps in tests if test is not None and gbps is not None)
 
 
 def least_share(ways: Ways, pairs: typing.Iterable[PairResult], floor: typing.Callable[[PairResult], typing.Optional[float]]) -> typing.Optional[float]:
@@ -40,11 +35,10 @@ def least_share(ways: Ways, pairs: typing.Iterable[PairResult], floor: typing.Ca
 
     :param floor: of a pair, in Gb/s; None where there is none
     """
-    numbers = {(end.rail, end.node): number for number, end in enumerate(ways.ends)}
     shares = []
     for pair in pairs:
-        source, target = numbers.get((pair.rail, pair.client)), numbers.get((pair.rail, pair.server))
-        way = ways.way(source, target) if source is not None and target is not None else None
+        test = ways.test(pair.rail, pair.client, pair.server)
+        way = ways.way(*test) if test is not None else None
         least, rates = floor(pair), [ways.directions[number].gbps for number in way or () if not ways.directions[number].between]
         known = [rate for rate in rates if rate]
         if least is None or not rates or len(known) < len(rates):
@@ -141,8 +135,8 @@ class _Known:
 
     def _end(self, number: int) -> typing.Optional[End]:
         """The end whose cable this is."""
-        by_guid = {end.guid: (end.rail, end.node) for end in self._ways.ends}
-        return next((by_guid[guid] for guid in self._ends(number) if guid in by_guid), None)
+        found = self._ways.end_of(number)
+        return None if found is None else (found.rail, found.node)
 
     def _told(self, number: int) -> str:
         """What else is known of the HCA at a cable."""

@@ -10,6 +10,7 @@ from ..._model.fabric import ObservedTopologies
 from ..._model.findings import UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
+from ..._model.text import percent
 from ..._schedule.coverage import Coverage
 from ..._schedule.ways import End, Ways
 from .hcas_of_fabric import Membership
@@ -63,7 +64,7 @@ def coverage_finding(check: str, fabric: Fabric, ways: Ways, used: Coverage, rem
     :param check: id of the finding
     """
     where = f" of the nodes' cables; between leaves only pairs of leaves are told, since {ways.spread}" if ways.spread else ""
-    text = f"{used.percent:.3g} % of {used.usable} directions of links{where}"
+    text = f"{percent(len(used.covered), used.usable)} % of {used.usable} directions of links{where}"
     if used.unused and not ways.spread:
         text += f"; over {len(used.unused)} more nothing goes from one of these nodes to another"
     expected = "each link that these nodes use, in both directions"
