@@ -7,11 +7,10 @@ from __future__ import annotations
 import typing
 
 from .._model.bandwidth import BandwidthFacts, Earlier, EarlierPair, PairKey
-from .._model.errors import RdmaError
 from .._model.facts import RunStart
 from .._model.load import load
 from .facts import FactFolder, read_start
-from .history import folder_of, kept
+from .history import read_earlier
 
 
 def earlier(folder: FactFolder) -> Earlier:
@@ -21,21 +20,14 @@ def earlier(folder: FactFolder) -> Earlier:
     :returns: a run that can't be read is named; one that measured nothing, as in check mode, is left out
     :raises FileError: this run, or the folder of the kept ones, can't be read
     """
-    start, runs, unread = folder.start(), [], []
+    start = folder.start()
+    found, unread = read_earlier(folder.report_dir, folder.run, lambda path, run: _measured(path, run, start))
+    measured = {run: pairs for run, pairs in found.items() if pairs}
     figures: typing.Dict[PairKey, typing.List[float]] = {}
-    for run in kept(folder.report_dir):
-        if run >= folder.run:
-            continue
-        try:
-            measured = _measured(folder_of(folder.report_dir, run), run, start)
-        except RdmaError as error:
-            unread.append(f"{run}: {error}")
-            continue
-        if measured:
-            runs.append(run)
-            for pair, average in measured.items():
-                figures.setdefault(pair, []).append(average)
-    return Earlier(tuple(runs), tuple(unread), tuple(EarlierPair(*pair, tuple(of_pair)) for pair, of_pair in sorted(figures.items())))
+    for pairs in measured.values():
+        for pair, average in pairs.items():
+            figures.setdefault(pair, []).append(average)
+    return Earlier(tuple(measured), unread, tuple(EarlierPair(*pair, tuple(of_pair)) for pair, of_pair in sorted(figures.items())))
 
 
 def _measured(path: str, run: str, now: RunStart) -> typing.Dict[PairKey, float]:

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import typing
 
-from .._model.errors import RdmaError
 from .._model.fabric import SeenTopology
-from .._model.link_errors import EarlierErrors, ErrorReading, reading_of
+from .._model.link_errors import EarlierErrors, reading_of
 from .._model.load import load
 from .facts import FactFolder, read_start
-from .history import folder_of, kept
+from .history import read_earlier
 
 #: runs that are read: the facts of a large fabric are megabytes each
 MOST_RUNS = 20
@@ -23,16 +22,8 @@ def earlier_errors(report_dir: str, run: str) -> EarlierErrors:
     :returns: a run that can't be read is named; one that read no counters is left out
     :raises FileError: the folder of the runs can't be read
     """
-    readings: typing.List[ErrorReading] = []
-    unread: typing.List[str] = []
-    for name in [name for name in kept(report_dir) if name < run][-MOST_RUNS:]:
-        try:
-            reading = reading_of(name, _seen(folder_of(report_dir, name), name))
-        except RdmaError as error:
-            unread.append(f"{name}: {error}")
-            continue
-        readings += [reading] if reading.ends else []
-    return EarlierErrors(tuple(readings), tuple(unread))
+    found, unread = read_earlier(report_dir, run, lambda path, name: reading_of(name, _seen(path, name)), MOST_RUNS)
+    return EarlierErrors(tuple(reading for reading in found.values() if reading.ends), unread)
 
 
 def _seen(path: str, run: str) -> typing.Iterator[SeenTopology]:

@@ -13,6 +13,7 @@ import re
 import shutil
 import typing
 
+from .._model.errors import RdmaError
 from .evidence import RUNS, listed
 from .facts import read_start
 from .files import FileError
@@ -20,6 +21,7 @@ from .files import FileError
 LATEST = "latest"
 #: identity of a run, as the frame makes them: they sort by time
 _RUN = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}")
+_Value = typing.TypeVar("_Value")
 
 
 def kept(report_dir: str) -> typing.List[str]:
@@ -35,6 +37,25 @@ def kept(report_dir: str) -> typing.List[str]:
     return sorted(
         name for name in names if _RUN.fullmatch(name) and os.path.isdir(folder_of(report_dir, name)) and not os.path.islink(folder_of(report_dir, name))
     )
+
+
+def read_earlier(
+    report_dir: str, run: str, read: typing.Callable[[str, str], _Value], most: typing.Optional[int] = None
+) -> typing.Tuple[typing.Dict[str, _Value], typing.Tuple[str, ...]]:
+    """What is read of each kept run before this one, by its name, the oldest first; and those that can't be read, with the reason.
+
+    :param read: of the path of a run's folder and its name
+    :param most: only so many, the newest; None: all
+    :raises FileError: the folder of the runs can't be read
+    """
+    values, unread = {}, []
+    names = [name for name in kept(report_dir) if name < run]
+    for name in names if most is None else names[-most:]:
+        try:
+            values[name] = read(folder_of(report_dir, name), name)
+        except RdmaError as error:
+            unread.append(f"{name}: {error}")
+    return values, tuple(unread)
 
 
 def before(report_dir: str, run: str) -> typing.Optional[str]:
