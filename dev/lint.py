@@ -47,10 +47,13 @@ def _types() -> None:
 
 
 def _examples() -> None:
-    """What docs/ci.md gives to the CI of others, by the schemas of those systems, which come with the tool."""
+    """What docs/ci.md gives to the CI of others, by the schemas of those systems, which come with the tool; actionlint reads the expressions as well."""
     for name, schema in (("github", "vendor.github-workflows"), ("gitlab", "vendor.gitlab-ci")):
         command = [str(VENV / "bin" / "check-jsonschema"), "--verbose", "--builtin-schema", schema, f"docs/examples/ci/{name}.yml"]
         run(f"check-jsonschema, {schema}", command, "Correct what it names.")
+    environment = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
+    command = ["go", "tool", "actionlint", "-no-color", str(ROOT / "docs/examples/ci/github.yml")]
+    run("actionlint", command, "Correct what it names; it is built by Go 1.25 or newer, from the module proxy.", cwd=ROOT / "dev/actionlint", env=environment)
 
 
 def _docs(copy: pathlib.Path) -> None:
