@@ -120,7 +120,7 @@ def _route_alone(route: Route, place: str) -> typing.Iterator[Finding]:
 
 
 def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> typing.List[Finding]:
-    """Are they enough, and do gateway and routes go with them?"""
+    """Whether they are enough, and whether gateway and routes go with them."""
     pool = pool_of(ipam)
     findings = [ok("validate.ipam", path, f"{ipam.type} {pool.network}", f"keys and values that {ipam.type} takes")]
     if isinstance(pool, Blocks):
