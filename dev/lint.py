@@ -80,6 +80,8 @@ def galaxy(copy: pathlib.Path) -> pathlib.Path:
         # it gives ansible-lint 180 s and has no option for that; what else the machine does is no fault of the collection
         say("ansible-lint took longer than galaxy-importer allows; once more")
         text = run(name, command, remedy, cwd=built, env=environment)
+        if _LATE in text:
+            raise StepError("ansible-lint took longer than galaxy-importer allows (180 s), twice", "End what else this machine does, and give the command again.")
     warned = [line for line in text.splitlines() if line.startswith(("WARNING", "ERROR", "CRITICAL"))]
     if warned or "Importer processing completed successfully" not in text:
         raise StepError("\n".join([f"'{name}' is not content; all of its output: {log_of(name).relative_to(ROOT)}", *warned]), remedy)
