@@ -81,7 +81,9 @@ def galaxy(copy: pathlib.Path) -> pathlib.Path:
         say("ansible-lint took longer than galaxy-importer allows; once more")
         text = run(name, command, remedy, cwd=built, env=environment)
         if _LATE in text:
-            raise StepError("ansible-lint took longer than galaxy-importer allows (180 s), twice", "End what else this machine does, and give the command again.")
+            raise StepError(
+                "ansible-lint took longer than galaxy-importer allows (180 s), twice", "End what else this machine does, and give the command again."
+            )
     warned = [line for line in text.splitlines() if line.startswith(("WARNING", "ERROR", "CRITICAL"))]
     if warned or "Importer processing completed successfully" not in text:
         raise StepError("\n".join([f"'{name}' is not content; all of its output: {log_of(name).relative_to(ROOT)}", *warned]), remedy)
