@@ -171,6 +171,8 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "nodes": NODES,
         "bandwidth": OfCluster("bandwidth", "bandwidth"),
         "hcas": HCAS,
+        # of a run that has made virtual functions since it looked
+        "functions": OfNodes("hcas_after_network"),
         "subnets": SUBNETS,
         "topologies": TOPOLOGIES,
         # only where runs are kept

@@ -27,6 +27,7 @@ class RdmaPod:
     :ivar pcie_gbps: speed x width of the function's PCIe link less its encoding, as it runs; None when sysfs does not say
     :ivar cpus: that the measurement is bound to, those of the HCA's NUMA node; empty when it is not bound
     :ivar binding: what it is bound to, or why it is not
+    :ivar far_cpus: it may run on none of the CPUs of the HCA's NUMA node
     :ivar error: why it cannot be used
     :ivar cause: kind of that error (see _check/bandwidth/causes.py)
     """
@@ -47,6 +48,7 @@ class RdmaPod:
     cpus: str = ""
     binding: str = ""
     cause: str = ""
+    far_cpus: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -295,7 +295,7 @@ class Pods:
         if problem and not tcp:
             return dataclasses.replace(item, error=problem, cause="no_device")
         pci = pci or next(iter(probe.addresses), "")
-        cpus, binding = probe.binding(pci)
+        bound = probe.binding(pci)
         return self._on_rail(
             fabric,
             dataclasses.replace(
@@ -307,8 +307,9 @@ class Pods:
                 rate_gbps=probe.rates.get(device or ""),
                 pcie_gbps=probe.pcie.get(pci),
                 physical_function=probe.functions.get(pci),
-                cpus=cpus,
-                binding=binding,
+                cpus=bound.cpus,
+                binding=bound.text,
+                far_cpus=bound.far,
             ),
         )
 

@@ -26,7 +26,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     Topology,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    PcieLink,
+    PciFunction,
+    Port,
+    VfAdministration,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -312,10 +321,57 @@ def test_both_directions_at_once_have_twice_the_link() -> None:
 
 
 def test_an_hca_that_runs_on_the_wrong_cpus_is_said_beside_a_low_figure() -> None:
-    pods = tuple(dataclasses.replace(pod, binding="on other CPUs (0-3) than those of the HCA's NUMA node 1 (4-7)") for pod in PODS)
+    words = "on other CPUs (0-3) than those of the HCA's NUMA node 1 (4-7)"
+    pods = (dataclasses.replace(PODS[0], binding=words, far_cpus=True), dataclasses.replace(PODS[1], binding="on CPUs 0-7 of NUMA node 0"))
     given = facts(pair("a", "b", 200.0), pair("b", "a", 200.0), pods=pods)
-    assert "on other CPUs (0-3)" in found(given, "floor", AB).why
+    finding = found(given, "floor", AB)
+    assert f"The pod on a ran {words}" in finding.why and "The pod on b" not in finding.why and "It ran b: on CPUs 0-7" in finding.why
+    assert "topologyManagerPolicy" in finding.remedy and "kubelet of a" in finding.remedy
     assert "on other CPUs (0-3)" in found(given, "pod", "compute a").measured
+
+
+def limited(node: str, rate: typing.Optional[int], address: str = "0000:3c:00.2") -> typing.Dict[str, ObservedHcas]:
+    """What a node shows after its virtual functions were made: that of the pods is the one at ``0000:3c:00.2``."""
+    physical = Hca("mlx5_0", "mlx5_0", (Netdev("ib0", "00"),), PciFunction("0000:0c:00.0", "15b3", "1021", "0207"))
+    administration = None if rate is None else VfAdministration(max_tx_rate=rate)
+    virtual = Hca(address, pci=PciFunction(address, "15b3", "1022", "0207"), physical_function="0000:0c:00.0", vf_index=3, administration=administration)
+    return {node: ObservedHcas(NodeHcas((physical, virtual)))}
+
+
+def test_a_rate_limit_of_the_sender_s_virtual_function_is_named() -> None:
+    given = dataclasses.replace(facts(pair("a", "b", 99.0), pair("b", "a", 373.6)), functions=limited("a", 100000))
+    finding = found(given, "floor", AB)
+    assert "0000:3c:00.2 of a, VF 3 of ib0, send 100 Gb/s at most (max_tx_rate 100000)" in finding.why
+    assert "on a: ip link set ib0 vf 3 max_tx_rate 0" in finding.remedy and "network.max_tx_rate" in finding.remedy
+    assert found(given, "floor", "compute b -> a").status == "pass"
+
+
+def test_it_is_named_by_what_the_node_showed_before_too() -> None:
+    given = facts(pair("a", "b", 99.0))
+    assert (
+        "max_tx_rate" in found(dataclasses.replace(given, hcas={**given.hcas, **limited("a", 100000)}), "floor", AB, intent(floor_gbps=300.0, reason="r")).why
+    )
+
+
+@pytest.mark.parametrize(
+    "functions",
+    [
+        pytest.param(limited("b", 100000), id="the receiver's"),
+        pytest.param(limited("a", 0), id="none"),
+        pytest.param(limited("a", None), id="not shown"),
+        pytest.param(limited("a", 380000), id="above the floor"),
+        pytest.param(limited("a", 100000, "0000:3c:00.3"), id="another one's"),
+        pytest.param({"a": ObservedHcas(None, "unreachable")}, id="not known"),
+    ],
+)
+def test_what_holds_nobody_back_is_not_named(functions: typing.Dict[str, ObservedHcas]) -> None:
+    finding = found(dataclasses.replace(facts(pair("a", "b", 99.0)), functions=functions), "floor", AB)
+    assert finding.status == "fail" and "max_tx_rate" not in finding.why + finding.remedy and "bandwidth.suspect" in finding.remedy
+
+
+def test_a_limit_makes_no_figure_good() -> None:
+    given = dataclasses.replace(facts(pair("a", "b", 99.9)), functions=limited("a", 100000))
+    assert found(given, "floor", AB).status == "fail"
 
 
 def fleet(

@@ -50,18 +50,20 @@ NUMA = "numa 0000:3c:00.2 1\ncpus 0000:3c:00.2 8-15,24-31\nphysfn 0000:3c:00.2 0
 
 
 @pytest.mark.parametrize(
-    ("more", "cpus", "text"),
+    ("more", "cpus", "text", "far"),
     [
-        (NUMA + "allowed 10-11,14,30-40\n", "10-11,14,30-31", "on CPUs 10-11,14,30-31 of NUMA node 1"),
-        (NUMA + "allowed 0-7\n", "", "on other CPUs (0-7) than those of the HCA's NUMA node 1 (8-15,24-31)"),
-        (NUMA + "allowed 8\nmissing taskset\n", "", "not bound to a NUMA node: the image has no taskset"),
-        ("numa 0000:3c:00.2 -1\ncpus 0000:3c:00.2 0-3\nallowed 0-3\n", "", "not bound to a NUMA node: sysfs names none"),
-        (NUMA.replace("24-31", "24-") + "allowed 8\n", "", "not bound to a NUMA node: sysfs names none"),
-        ("", "", "not bound to a NUMA node: sysfs names none"),
+        (NUMA + "allowed 10-11,14,30-40\n", "10-11,14,30-31", "on CPUs 10-11,14,30-31 of NUMA node 1", False),
+        (NUMA + "allowed 0-7\n", "", "on other CPUs (0-7) than those of the HCA's NUMA node 1 (8-15,24-31)", True),
+        # where the pod may run is not known, so that it is not known to be far
+        (NUMA, "", "on other CPUs (not known) than those of the HCA's NUMA node 1 (8-15,24-31)", False),
+        (NUMA + "allowed 8\nmissing taskset\n", "", "not bound to a NUMA node: the image has no taskset", False),
+        ("numa 0000:3c:00.2 -1\ncpus 0000:3c:00.2 0-3\nallowed 0-3\n", "", "not bound to a NUMA node: sysfs names none", False),
+        (NUMA.replace("24-31", "24-") + "allowed 8\n", "", "not bound to a NUMA node: sysfs names none", False),
+        ("", "", "not bound to a NUMA node: sysfs names none", False),
     ],
 )
-def test_cpus_of_the_hca_s_numa_node(more: str, cpus: str, text: str) -> None:
-    assert parse(MLX + more).binding("0000:3c:00.2") == (cpus, text)
+def test_cpus_of_the_hca_s_numa_node(more: str, cpus: str, text: str, far: bool) -> None:
+    assert parse(MLX + more).binding("0000:3c:00.2") == (cpus, text, far)
 
 
 def test_physical_function_and_missing_tools() -> None:

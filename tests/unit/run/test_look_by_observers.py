@@ -41,7 +41,6 @@ def test_each_node_has_its_facts_or_the_reason_and_the_others_go_on(asked: Asked
         server.faults["observer-2"] = Fault(refuse=403, words="pods is forbidden")
         server.faults["observer-3"] = Fault(times=1, refuse=503, words="overloaded")
         found = dict(look(FakeApi.client(server.url), "observers", [*observers(6), refused], asked, 4))
-        assert server.most <= 4
     assert set(found) == {*(f"node-{number}" for number in range(6)), "node-8"}
     expected = node_side.Look(asked.sysfs).at("hcas")
     for number in (0, 3, 4, 5):

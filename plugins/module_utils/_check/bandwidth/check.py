@@ -31,6 +31,7 @@ from ..fleet.line_rates import LineRates, line_rates
 from ..fleet.places import by_leaf, places
 from ..fleet.routes import coverage_finding, ways_of
 from .accused import check_suspects
+from .bounds import bounds
 from .causes import CAUSES
 from .floors import TCP_FAIL, TCP_WARN, Best, End, Ground, gbps, in_pods, read
 from .links import check_links
@@ -51,6 +52,7 @@ class Facts:
     :ivar nodes: names of the nodes that must take part
     :ivar bandwidth: answer of rdma_bandwidth; None when it did not run
     :ivar hcas: answer of node_info of each node; with the next two, what its links could carry, and where a suspect is
+    :ivar functions: the same after virtual functions were made; only what these are held back by is told from it
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar topologies: answer of fabric_info of each node
     :ivar earlier: what kept runs have measured
@@ -59,6 +61,7 @@ class Facts:
     nodes: typing.Tuple[str, ...] = ()
     bandwidth: typing.Optional[BandwidthFacts] = None
     hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    functions: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
     earlier: Earlier = dataclasses.field(default_factory=Earlier)
@@ -74,7 +77,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         plan = next((plan for plan in seen.plans if plan.fabric == fabric.name), None)
         rates, why = _rates(fabric, facts, pods.values())
         by_link = fabric.line_rate.floor_gbps is None and carries_rdma(fabric)
-        ground = Ground(fabric, pods, rates)
+        ground = Ground(fabric, pods, rates, {**read(facts.hcas), **read(facts.functions)})
         findings += _rounds(fabric, plan)
         findings += check_links(fabric, facts.nodes, rates, why, facts.hcas, by_link)
         for rail in rails(fabric):
@@ -408,9 +411,11 @@ def _floor(subject: str, ground: Ground, pair: PairResult, average: float) -> Fi
     if average >= floor:
         return ok("bandwidth.floor", subject, gbps(average), f">= {gbps(floor)} ({text})")
     ends = [ground.pods[pair.rail, name] for name in (pair.client, pair.server) if (pair.rail, name) in ground.pods]
-    bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding)
+    known = bounds(pair, {pod.node: pod for pod in ends}, ground.nodes, floor, ground.ways == 2)
+    bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding and not pod.far_cpus)
     why = "The pair is slower than its link allows for." + (f" It ran {bound}." if bound else "")
     remedy = "See bandwidth.suspect for the end at fault, and bandwidth.link for a link below what it can do. Look there at NUMA node, MTU and error counters."
+    why, remedy = " ".join([why, *(one.why for one in known)]), " ".join(one.remedy for one in known) or remedy
     return Finding("bandwidth.floor", subject, FAIL, gbps(average), f">= {gbps(floor)} ({text})", why, remedy)
 
 

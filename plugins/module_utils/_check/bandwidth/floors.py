@@ -68,10 +68,13 @@ class Ground:
     """What the pods of one fabric stand on: by it each pair is judged.
 
     :ivar pods: the pod of each end
+    :ivar nodes: HCAs of the nodes, virtual ones too, as far as they are known
     """
 
-    def __init__(self, fabric: Fabric, pods: typing.Mapping[End, RdmaPod], rates: LineRates) -> None:
-        self.fabric, self.pods = fabric, pods
+    def __init__(
+        self, fabric: Fabric, pods: typing.Mapping[End, RdmaPod], rates: LineRates, nodes: typing.Optional[typing.Mapping[str, NodeHcas]] = None
+    ) -> None:
+        self.fabric, self.pods, self.nodes = fabric, pods, nodes or {}
         shares = shares_of(fabric, pods.values())
         by_rail = {(node, found.rail): found for (node, _address), found in rates.items()}
         self._ends = {}

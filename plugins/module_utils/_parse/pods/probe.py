@@ -27,6 +27,17 @@ class ProbeError(RdmaError):
     """No RDMA device on the virtual function. The message says where it was looked for and what is there instead."""
 
 
+class Binding(typing.NamedTuple):
+    """:ivar cpus: as taskset reads them; empty where it cannot be bound
+    :ivar text: what it is bound to, or why it is not
+    :ivar far: it may run on none of the CPUs of the function's NUMA node
+    """
+
+    cpus: str
+    text: str
+    far: bool = False
+
+
 @dataclasses.dataclass(frozen=True)
 class Probe:
     """:ivar addresses: PCI addresses that the device plugin gave to the pod (PCIDEVICE_*)
@@ -49,17 +60,18 @@ class Probe:
     _local: typing.Dict[str, typing.FrozenSet[int]]
     _allowed: typing.FrozenSet[int]
 
-    def binding(self, address: str) -> typing.Tuple[str, str]:
-        """The CPUs of the function's NUMA node that the pod may run on, as taskset reads them, and a text about it; no CPUs where it cannot be bound."""
+    def binding(self, address: str) -> Binding:
+        """The CPUs of the function's NUMA node that the pod may run on."""
         node, local = self._numa.get(address, "-1"), self._local.get(address, frozenset())
         if not node.isdigit() or not local:
-            return "", "not bound to a NUMA node: sysfs names none"
+            return Binding("", "not bound to a NUMA node: sysfs names none")
         cpus = _ranges(local & self._allowed)
         if not cpus:
-            return "", f"on other CPUs ({_ranges(self._allowed) or 'not known'}) than those of the HCA's NUMA node {node} ({_ranges(local)})"
+            text = f"on other CPUs ({_ranges(self._allowed) or 'not known'}) than those of the HCA's NUMA node {node} ({_ranges(local)})"
+            return Binding("", text, bool(self._allowed))
         if "taskset" in self.missing:
-            return "", "not bound to a NUMA node: the image has no taskset"
-        return cpus, f"on CPUs {cpus} of NUMA node {node}"
+            return Binding("", "not bound to a NUMA node: the image has no taskset")
+        return Binding(cpus, f"on CPUs {cpus} of NUMA node {node}")
 
     def device(self, interface: str, resource_address: typing.Optional[str] = None) -> str:
         """The RDMA device of the attachment ``interface``.
