@@ -188,6 +188,18 @@ def _storage_link(state: str) -> Action:
     return act
 
 
+def _limit_functions(rate: int) -> Action:
+    """The rate of each VF, in Mb/s; 0 is no limit. The emulated NIC takes it and does not keep to it."""
+
+    def act(lab: Lab, target: Target) -> str:
+        netdev, functions = lab.description.sriov.netdev, f"/sys/class/net/{lab.description.sriov.netdev}/device/sriov_numvfs"
+        limit = f"ip link set {netdev} vf $number max_tx_rate {rate}"
+        _on_worker(lab, target.worker, f"for number in $(seq 0 $(($(cat {functions}) - 1))); do {limit} || exit 1; done")
+        return f"the VFs of {target.worker} {netdev} have {f'a limit of {rate} Mb/s' if rate else 'no limit'}"
+
+    return act
+
+
 def _in_pods(*commands: str, otherwise: str = "exit 1") -> Action:
     """Run commands in the network namespace of each of a worker's pods that has a VF, which is net1 there.
 
@@ -432,6 +444,7 @@ CLUSTER_FAULTS = (
         _in_pods(_SLOW_OUT, *_SLOW_IN),
         _back_in_pods(_FAST_OUT, _FAST_IN),
     ),
+    Fault("vf-limited", "the PF lets each VF of a worker send 3 Mb/s at most", ("worker",), _limit_functions(3), _limit_functions(0)),
     Fault("slow-direction", "the VFs in a worker's pods send 3 Mb/s at most", ("worker",), _in_pods(_SLOW_OUT), _back_in_pods(_FAST_OUT)),
     Fault(
         "rdma-dropped",

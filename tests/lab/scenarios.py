@@ -490,6 +490,21 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         (Injection("slow-direction", {"worker": "worker-2"}, PODS_READY, 2),),
     ),
     Scenario(
+        "vf-limited",
+        BANDWIDTH,
+        (
+            Expected(
+                "a rate limit of a virtual function",
+                "bandwidth.floor",
+                "storage worker-2 -> worker-1",
+                ("of worker-2, VF ", "send 0.003 Gb/s at most (max_tx_rate 3)"),
+                "Take the limit off, on worker-2: ip link set eth1 vf ",
+            ),
+        ),
+        # the emulated NIC does not keep to the limit, so that the pods' own queues do
+        (Injection("vf-limited", {"worker": "worker-2"}), Injection("slow-direction", {"worker": "worker-2"}, PODS_READY, 2)),
+    ),
+    Scenario(
         "rdma-dropped",
         BANDWIDTH,
         (
@@ -765,6 +780,12 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
 )
 
 ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
+    Elsewhere(
+        "a pod on other CPUs than those of its HCA's NUMA node",
+        "the guests have one NUMA node",
+        "bandwidth.floor",
+        "tests/unit/check/test_check_bandwidth.py::test_an_hca_that_runs_on_the_wrong_cpus_is_said_beside_a_low_figure",
+    ),
     Elsewhere(
         "an address range that is too small",
         "no fault of the lab: an intent",

@@ -50,7 +50,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         measured=("The average of perftest between two pods against `line_rate.fraction` of the slowest of what port and PCIe at both ends could carry."),
         causes=(
             "A link or PCIe link that trained down: see `bandwidth.link`.",
-            "Another NUMA node than the HCA's, ACS, or small PCIe reads (`tuning.pci`).",
+            "CPUs of another NUMA node than the HCA's, which the finding names; ACS, or small PCIe reads (`tuning.pci`).",
+            "A rate limit that the physical function has for the sender's VF, which the finding names.",
             "Errors, or congestion by other tenants.",
             "MTU 1500 where 9000 was meant, or PFC on one side only (RoCE).",
             "The floor is too high for what is bought (unknown where the links' rate is not told).",
@@ -58,11 +59,12 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         look=(
             "ib_write_bw -d mlx5_0 --report_gbits -D 10",
             "mlxlink -d ADDRESS",
+            "ip link show DEVICE",
             "ibqueryerrors",
         ),
         remedy=(
-            "See `bandwidth.suspect` for the end at fault. Look there at PCIe, NUMA node, MTU and error counters; where nothing tells the "
-            "rate, write it into `line_rate.expected_gbps`."
+            "Do what the finding says where it names a cause. Otherwise see `bandwidth.suspect` for the end at fault. Look there at PCIe, NUMA node, MTU "
+            "and error counters; where nothing tells the rate, write it into `line_rate.expected_gbps`."
         ),
     ),
     "bandwidth.link": Explanation(
