@@ -536,6 +536,7 @@ ROWS: typing.Tuple[Row, ...] = (
             "physical_function",
             "cpus",
             "binding",
+            "far_cpus",
             "cause",
         ),
         "What its node shows of the VF that the pod has is judged.",
@@ -561,7 +562,7 @@ ROWS: typing.Tuple[Row, ...] = (
     # what pods do
     Row(
         ("bandwidth",),
-        _under("pods[].", "name", "namespace", "address", "pci", "interface", "physical_function", "cpus", "binding", "cause"),
+        _under("pods[].", "name", "namespace", "address", "pci", "interface", "physical_function", "cpus", "binding", "far_cpus", "cause"),
         "The measurement went through the pod, and is judged.",
     ),
     Row(("bandwidth",), ("pods[].rate_gbps",), "What the HCA's link can do is looked up on the node."),
