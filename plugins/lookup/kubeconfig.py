@@ -12,7 +12,7 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - The modules support all authentication options of C(kubernetes.core) and the environment variables C(K8S_AUTH_*). Helm supports only some of them.
-  - If the credentials are only a kubeconfig, the lookup returns it unchanged.
+  - If the credentials are only the path of a kubeconfig, the lookup returns it unchanged.
   - Otherwise, it writes the credentials to a temporary kubeconfig that only its owner can read. Ansible deletes the file when C(ansible-playbook) ends.
 options:
   _terms:
@@ -34,9 +34,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _raw:
-  description: A path, or the kubeconfig as it was given. Empty if Helm finds the same credentials by itself.
+  description: A path. Empty if Helm finds the same credentials by itself.
   type: list
-  elements: raw
+  elements: str
 """
 
 import json
@@ -69,10 +69,16 @@ class LookupModule(LookupBase):
         options = {"kubeconfig": kubeconfig} if kubeconfig else {}
         found = credentials(options, os.environ)
         if found.bare:
-            return found.given.get("kubeconfig", "")
+            alone = found.given.get("kubeconfig", "")
+            return _written(alone) if isinstance(alone, dict) else alone
         client = client_of(options, found)
         made = as_kubeconfig(client.configuration, client.client.client.default_headers, str(found.given.get("context") or "linerate.rdma"))
-        handle, path = tempfile.mkstemp(prefix="linerate-kubeconfig-", dir=constants.DEFAULT_LOCAL_TMP)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(made, file)
-        return path
+        return _written(made)
+
+
+def _written(kubeconfig: typing.Mapping[str, typing.Any]) -> str:
+    """Path of a file with this content, for its owner alone."""
+    handle, path = tempfile.mkstemp(prefix="linerate-kubeconfig-", dir=constants.DEFAULT_LOCAL_TMP)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(kubeconfig, file)
+    return path

@@ -7,13 +7,15 @@ These run last: they leave the lab without an operator.
 
 from __future__ import annotations
 
+import json
+import pathlib
 import typing
 
 import pytest
 
 from lab.processes import wait_until
 
-from .conftest import MANAGED, Lab
+from .conftest import MANAGED, SETTINGS, Lab
 from .scenarios import OPERATORS
 
 OPERATOR = "sriov-network-operator"
@@ -62,11 +64,14 @@ def test_check_mode_on_a_bare_cluster_shows_what_would_be_made_and_touches_nothi
 
 
 @pytest.mark.thorough
-def test_a_release_that_was_cut_off_is_named_and_taken_up(lab: Lab) -> None:
-    """Helm is killed while it waits for pods that no node takes."""
+def test_a_release_that_was_cut_off_is_named_and_taken_up(lab: Lab, tmp_path: pathlib.Path) -> None:
+    """Helm is killed while it waits for pods that no node takes. What keeps them from nodes is of that revision alone, and must go with it."""
+    values = tmp_path / "values.json"
+    values.write_text(json.dumps(SETTINGS["operators_sriov_chart_values"]), encoding="utf-8")
     # of the lab's own inventory
     where = ("--namespace", OPERATOR, "--kubeconfig", ".lab/pki/admin.kubeconfig")
-    install = (".lab/helm", "install", OPERATOR, ".lab/chart", *where, "--create-namespace", "--wait", "--set", "operator.nodeSelector.no-node=has-it")
+    nowhere = ("--values", str(values), "--set", "operator.nodeSelector.no-node=has-it")
+    install = (".lab/helm", "install", OPERATOR, ".lab/chart", *where, "--create-namespace", "--wait", *nowhere)
     cut_off = f"owner=helm,name={OPERATOR},status=pending-install"
     with lab.background(*install) as log:
         assert wait_until(lambda: bool(lab.objects("v1/Secret", cut_off)) and OPERATOR in str(lab.objects("apps/v1/Deployment")), 60), log.read_text()

@@ -328,6 +328,16 @@ def rendered(given: typing.Any = "") -> typing.Any:
     return LookupModule().run([given])[0]
 
 
+def test_helm_gets_the_content_of_a_kubeconfig_as_a_file(world: World) -> None:
+    """Helm's own command takes a path alone."""
+    world.patch.setattr(constants, "DEFAULT_LOCAL_TMP", str(world.folder))
+    kubeconfig = next(options["kubeconfig"] for name, options, _expected in ways(world) if name == "kubeconfig")
+    content = yaml.safe_load(pathlib.Path(kubeconfig).read_text(encoding="utf-8"))
+    path = rendered(content)
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert yaml.safe_load(pathlib.Path(path).read_text(encoding="utf-8")) == content
+
+
 def test_helm_gets_the_same_credentials(world: World) -> None:
     """The kubeconfig that is made for it leads kubernetes.core's client, which nothing else is told, to the same server as the same user."""
     world.patch.setattr(constants, "DEFAULT_LOCAL_TMP", str(world.folder))
@@ -339,7 +349,7 @@ def test_helm_gets_the_same_credentials(world: World) -> None:
             world.fresh()
             path = rendered(kubeconfig)
         if name in ("kubeconfig", "context"):
-            # Helm reads the variable K8S_AUTH_CONTEXT by itself
+            # Helm is told of the variable K8S_AUTH_CONTEXT beside it
             assert path == kubeconfig
             continue
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
@@ -350,7 +360,6 @@ def test_helm_gets_the_same_credentials(world: World) -> None:
         assert {dataclasses.replace(item, user=item.user.replace("Basic", "Bearer")) for item in world.take()} == {impersonating_nobody(expected, made)}, name
         user = made["users"][0]["user"]
         assert (user.get("as", ""), tuple(user.get("as-groups", ()))) == (expected.acting_as, expected.groups), name
-    assert rendered({"kind": "Config"}) == {"kind": "Config"}
 
 
 def impersonating_nobody(expected: Seen, made: typing.Any) -> Seen:
