@@ -51,8 +51,11 @@ def audit_log(folder: pathlib.Path) -> pathlib.Path:
     return folder / "audit.log"
 
 
-def start_api(description: Description, folder: pathlib.Path, processes: Processes, authority: Pki) -> None:
-    """Start etcd and the API server, and wait until the latter serves."""
+def start_api(description: Description, folder: pathlib.Path, processes: Processes, authority: Pki, more: typing.Sequence[str] = ()) -> None:
+    """Start etcd and the API server, and wait until the latter serves.
+
+    :param more: options of the API server, of which the last one of a name counts
+    """
     path = authority.path
     processes.start(
         "etcd",
@@ -75,6 +78,7 @@ def start_api(description: Description, folder: pathlib.Path, processes: Process
             *(f"--kubelet-client-certificate={path('kubelet-client.crt')}", f"--kubelet-client-key={path('kubelet-client.key')}"),
             *(f"--kubelet-certificate-authority={path('ca.crt')}", "--kubelet-preferred-address-types=InternalIP"),
             *(f"--audit-policy-file={AUDIT_POLICY}", f"--audit-log-path={audit_log(folder)}", "--audit-log-maxsize=50", "--audit-log-maxbackup=1"),
+            *more,
         ],
     )
     wait_ready(description, processes, authority)
@@ -105,7 +109,10 @@ def ready(description: Description, authority: Pki) -> bool:
         return False
 
 
-def start_controllers(processes: Processes, authority: Pki) -> None:
+CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
+
+
+def start_controllers(processes: Processes, authority: Pki, wanted: typing.Container[str] = CONTROLLERS) -> None:
     """Start the controller manager and the scheduler; both wait for the API server by themselves."""
     common = ("--leader-elect=false", "--bind-address=127.0.0.1", "--profiling=false")
     for name, own in (
@@ -118,6 +125,8 @@ def start_controllers(processes: Processes, authority: Pki) -> None:
         ),
         ("kube-scheduler", ("--kube-api-qps=1000", "--kube-api-burst=2000")),
     ):
+        if name not in wanted:
+            continue
         config = authority.path(f"{name}.kubeconfig")
         flags = (f"--kubeconfig={config}", f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}")
         processes.start(name, [gotools.binary(name), *flags, *common, *own])

@@ -41,6 +41,10 @@ IN_NAMESPACE = ("SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetwork
 QUIET_SECONDS = 5.0
 #: news of this time is judged in one step: at 1,000 nodes a judgement for each event would be 1,000,000
 SETTLE_SECONDS = 0.1
+#: so many times as long while it can't be the end: each judgement looks at all nodes
+PATIENT = 10
+#: kinds whose objects are each about the node of their name
+OF_ONE_NODE = ("Node", "SriovNetworkNodeState")
 #: for which a node must stay ready that became so while we looked. The config daemon ends the device plugin before it says Succeeded, and the kubelet
 #: tells every 10 s only what the node offers: until then it may be what the plugin offered that is gone
 STEADY_SECONDS = 12.0
@@ -200,13 +204,29 @@ def wait(
             world = explained
             continue
         pauses = [pause for pause in (patience.wake(now), diagnostics.wake(now), start + limit - now, left or None) if pause is not None]
-        change = feed.get(min(pauses))
-        settled, news = clock() + settle, []
-        while change is not None:
-            news.append(change)
-            change = feed.get(max(0.0, settled - clock()))
+        first = feed.get(min(pauses))
+        news = [first] if first is not None else []
+        if news:
+            _gather(feed, news, {node.node for node in nodes if node.phase == "waiting"}, clock, settle, now + min(pauses))
         for change in gathered(news):
             world = take(world, change)
+
+
+def _gather(feed: Feed, news: typing.List[Change], waiting: typing.Set[str], clock: Clock, settle: float, end: float) -> None:
+    """Add to the news what comes soon after its first. As long as there is a node that waits and has no news this can't be the end of the wait, so that more
+    is worth the time: the last node's news is judged as soon as ever.
+
+    :param end: when something else is due
+    """
+    late, looked = min(clock() + PATIENT * settle, end), 0
+    while True:
+        news.extend(feed.gather(settle))
+        for change in news[looked:]:
+            of_nodes = change.kind in OF_ONE_NODE and change.action == "put"
+            waiting = waiting.difference(name_of(item) for item in change.items) if of_nodes else set()
+        looked = len(news)
+        if not waiting or clock() + settle >= late:
+            return
 
 
 class SteadyTimer:

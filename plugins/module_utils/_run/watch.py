@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import queue
 import threading
@@ -49,6 +50,9 @@ class Feed(typing.Protocol):
 
     def get(self, timeout: float) -> typing.Optional[Change]:
         """The next change, None when none came within ``timeout`` seconds."""
+
+    def gather(self, seconds: float) -> typing.List[Change]:
+        """All changes that have come when ``seconds`` are over."""
 
     def pods(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, typing.Tuple[ClusterPod, ...]]:
         """The pods of these nodes, as they are now."""
@@ -98,6 +102,15 @@ class WatchFeed:
             return self._queue.get(timeout=max(0.0, timeout))
         except queue.Empty:
             return None
+
+    def gather(self, seconds: float) -> typing.List[Change]:
+        # who waits for each of them wakes up for each of them, and at 1,000 nodes that costs more than their judgement
+        self._stop.wait(seconds)
+        found: typing.List[Change] = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                found.append(self._queue.get_nowait())
+        return found
 
     def pods(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, typing.Tuple[ClusterPod, ...]]:
         found: typing.Dict[str, typing.List[ClusterPod]] = {node: [] for node in nodes}

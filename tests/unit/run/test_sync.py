@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pathlib
 import typing
 
@@ -61,7 +62,7 @@ class Script:
     error = ""
     stands: Parts = ()
 
-    def __init__(self, *steps: typing.Tuple[int, Change]) -> None:
+    def __init__(self, *steps: typing.Tuple[float, Change]) -> None:
         self.now = 0.0
         self.looks: typing.List[typing.Tuple[float, typing.Sequence[str]]] = []
         self.steps = list(steps)
@@ -73,6 +74,12 @@ class Script:
             return change
         self.now += timeout
         return None
+
+    def gather(self, seconds: float) -> typing.List[Change]:
+        self.now += seconds
+        due = [change for second, change in self.steps if second <= self.now]
+        del self.steps[: len(due)]
+        return due
 
     def pods(self, nodes: typing.Sequence[str]) -> typing.Dict[str, typing.Tuple[ClusterPod, ...]]:
         self.looks.append((self.now, tuple(nodes)))
@@ -207,6 +214,19 @@ def test_a_drain_that_is_let_go_goes_on() -> None:
     budgets = [(second, Change("PodDisruptionBudget", "put", (item,))) for second, item in ((1, BUDGET), (40, free))]
     facts, _lines = run(*start(drained()), *budgets, (90, Change("SriovNetworkNodeState", "put", (STATE,))), limit=1800.0)
     assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0 + STEADY_SECONDS, "ready")
+
+
+def test_news_is_judged_together_while_a_node_without_news_waits_and_at_once_when_none_does() -> None:
+    nodes, working = ("kl-a", "kl-b", "kl-c"), changed(STATE, status__syncStatus="InProgress")
+    first = start()
+    first[0] = (0, Change("Node", "replace", tuple(changed(NODE, metadata__name=name) for name in nodes)))
+    first[1] = (0, Change("SriovNetworkNodeState", "replace", tuple(changed(working, metadata__name=name) for name in nodes)))
+    done = [Change("SriovNetworkNodeState", "put", (changed(STATE, metadata__name=name),)) for name in nodes]
+    script, told = Script(*first, (10.0, done[0]), (10.75, done[1]), (20.0, done[2])), []
+    targets = (dataclasses.replace(TARGET, nodes=nodes),)
+    facts = wait(script, targets, 100.0, lambda: script.now, lambda line: told.append((script.now, line.split()[3:5])), settle=0.125, steady=0.0)
+    assert [(now, words[0]) for now, words in told if words[1] == "ready:"] == [(11.125, "kl-a"), (11.125, "kl-b"), (20.125, "kl-c")]
+    assert facts.finished and facts.waited_seconds == 20.1
 
 
 def test_a_drain_is_explained_without_asking_all_the_time() -> None:
