@@ -17,6 +17,8 @@ from .._model.forwarding import ForwardingTable
 _MOST_LINKS = 32
 #: numbers of directions, in the order of the way
 Way = typing.Tuple[int, ...]
+#: of a way: the rate of its slower end, that of its slowest link, 0 where it is not known, and how many links it has
+Kind = typing.Tuple[float, float, int]
 _Port = typing.Tuple[str, int]
 
 
@@ -87,6 +89,8 @@ class Ways:
             self._into.setdefault(direction.target, []).append(number)
         self.pods = self._pods()
         self._ways: typing.Dict[typing.Tuple[int, int], typing.Union[Way, str]] = {}
+        self._kinds: typing.Dict[Way, Kind] = {}
+        self._passed: typing.Dict[Way, typing.FrozenSet[str]] = {}
         self._between: typing.Dict[typing.Tuple[str, str], int] = {}
         self._feeders: typing.Dict[typing.Tuple[str, int], typing.Tuple[int, ...]] = {}
 
@@ -191,6 +195,23 @@ class Ways:
             if at not in self.switches:
                 return f"what goes to LID {lid} of {self.ends[target].node} arrives at {self.name_of(at)}"
         return f"what goes to LID {lid} of {self.ends[target].node} goes in a circle by {self._names[at]}"
+
+    def kind(self, source: int, target: int) -> Kind:
+        """Of a way that is known."""
+        way = self.way(source, target) or ()
+        found = self._kinds.get(way)
+        if found is None:
+            rates = [self.directions[number].gbps or 0.0 for number in way]
+            found = self._kinds[way] = (min(rates[0], rates[-1]), min(rates), len(rates))
+        return found
+
+    def passed(self, source: int, target: int) -> typing.FrozenSet[str]:
+        """The switches on a way."""
+        way = self.way(source, target) or ()
+        found = self._passed.get(way)
+        if found is None:
+            found = self._passed[way] = frozenset(self.directions[number].source for number in way) & self.switches
+        return found
 
     def over(self, number: int) -> typing.Iterator[typing.Tuple[int, int]]:
         """Sources and targets whose ways take a direction; as many targets as there are come before a second source for one."""
