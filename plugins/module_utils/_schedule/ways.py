@@ -93,6 +93,7 @@ class Ways:
         self._passed: typing.Dict[Way, typing.FrozenSet[str]] = {}
         self._between: typing.Dict[typing.Tuple[str, str], int] = {}
         self._feeders: typing.Dict[typing.Tuple[str, int], typing.Tuple[int, ...]] = {}
+        self._over: typing.Dict[int, typing.Tuple[typing.List[typing.Tuple[int, int]], typing.Iterator[typing.Tuple[int, int]]]] = {}
 
     def _add(self, link: Link) -> None:
         near, far = _port(link.a), _port(link.b)
@@ -215,6 +216,19 @@ class Ways:
 
     def over(self, number: int) -> typing.Iterator[typing.Tuple[int, int]]:
         """Sources and targets whose ways take a direction; as many targets as there are come before a second source for one."""
+        # a suspect is looked at in each round, and mostly the first ones will do: what was found is kept
+        found, more = self._over.setdefault(number, ([], self._pairs_over(number)))
+        place = 0
+        while True:
+            while place < len(found):
+                yield found[place]
+                place += 1
+            pair = next(more, None)
+            if pair is None:
+                return
+            found.append(pair)
+
+    def _pairs_over(self, number: int) -> typing.Iterator[typing.Tuple[int, int]]:
         direction = self.directions[number]
         if direction.between:
             pairs = ((source, target) for target in self.leaves[direction.target] for source in self.leaves[direction.source])
