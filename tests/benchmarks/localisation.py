@@ -37,6 +37,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._schedule.narrowing 
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
 from ansible_collections.linerate.rdma.tests.benchmarks.support import simulated_fabric
+from ansible_collections.linerate.rdma.tests.benchmarks.support.marked import replace
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import tree
 
@@ -440,21 +441,13 @@ def picture(made: typing.Sequence[Cell], noise: float) -> str:
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
-BEGIN, END = "<!-- made by tests/benchmarks/localisation.py -->\n", "<!-- end of what is made -->\n"
-
-
 def write(folder: pathlib.Path, made: typing.Sequence[Cell]) -> None:
     """The table into scale.md, between its marks, and the picture beside it."""
-    page = folder / "scale.md"
-    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _old, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"{page} has no line '{BEGIN.strip()}' with '{END.strip()}' below it: add both where the table shall be")
     words = f"The other ways of pairing on the first of the same draws, noise {_percent(PEER_NOISE)}, {PEER_ROUNDS[-1]} rounds at most."
     ours_alone = [cell for cell in made if cell.way == OURS]
     draws, wrong = sum(len(cell.outcomes) for cell in ours_alone), sum(outcome.wrong > 0 for cell in ours_alone for outcome in cell.outcomes)
     rate = f"In {wrong:,} of these {draws:,} draws anything was accused that has no fault."
-    page.write_text(f"{before}{begin}\n{table(made)}\n{rate}\n\n{words}\n\n{table_of_peers(made)}\n{end}{after}", encoding="utf-8")
+    replace(folder / "scale.md", "localisation", f"\n{table(made)}\n{rate}\n\n{words}\n\n{table_of_peers(made)}\n")
     (folder / "localisation.svg").write_text(picture(made, PEER_NOISE), encoding="utf-8")
 
 
