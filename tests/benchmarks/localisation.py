@@ -17,8 +17,11 @@ In their favour, flows of these never share a link here, and their evidence know
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
+import gc
 import itertools
+import json
 import pathlib
 import random
 import statistics
@@ -33,6 +36,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._schedule.evidence i
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.narrowing import Narrowing
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
+from ansible_collections.linerate.rdma.tests.benchmarks.support import simulated_fabric
+from ansible_collections.linerate.rdma.tests.benchmarks.support.marked import replace
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import tree
 
@@ -53,6 +58,7 @@ class Size:
 
     :ivar hosts: on each leaf
     :ivar spines: of each pod
+    :ivar engine: of opensm, which computes the tables; empty where they are made up
     """
 
     name: str
@@ -61,19 +67,29 @@ class Size:
     rails: int = 1
     pods: int = 1
     cores: int = 0
+    engine: str = ""
 
     @property
     def ends(self) -> int:
         return sum(self.hosts)
 
     def ways(self) -> Ways:
+        """:raises NotStarted: there is no opensm to be had"""
+        if self.engine:
+            return simulated_fabric.read(simulated_fabric.Shape(len(self.hosts), self.spines, self.hosts[0], self.rails), self.engine).ways()
         return tree(self.hosts, self.spines, self.pods, self.cores, self.rails)
 
     def __str__(self) -> str:
         return self.name
 
 
-LARGE = (Size("1,024 hosts x 1 rail", (32,) * 32, 32), Size("128 hosts x 8 rails", (32,) * 32, 32, rails=8))
+ONE_RAIL, EIGHT_RAILS = "1,024 hosts x 1 rail", "128 hosts x 8 rails"
+LARGE = tuple(
+    Size(f"{name}, {engine}", (32,) * 32, 32, rails, engine=engine)
+    for name, rails in ((ONE_RAIL, 1), (EIGHT_RAILS, 8))
+    for engine in simulated_fabric.ENGINES
+)
+MADE_UP = (Size(f"{ONE_RAIL}, tables made up", (32,) * 32, 32), Size(f"{EIGHT_RAILS}, tables made up", (32,) * 32, 32, rails=8))
 SMALL = (
     Size("uneven: 3 to 16 hosts on each of 17 leaves", tuple(3 + 5 * leaf % 14 for leaf in range(17)), 8),
     Size("three levels: 256 hosts in 4 pods", (16,) * 16, 8, pods=4, cores=8),
@@ -188,18 +204,28 @@ def ours(ways: Ways, first: typing.Sequence[Round], faults: typing.Sequence[Faul
         rig.measure_all(more.turns)
 
 
-def peer(ways: Ways, faults: typing.Sequence[Fault], noise: float, chance: random.Random, pairs: typing.Iterator[typing.Sequence[Test]]) -> Outcome:
-    """The first of PEER_ROUNDS after which all is named, or what there is after the last one."""
+def peer(
+    ways: Ways,
+    faults: typing.Sequence[Fault],
+    noise: float,
+    chance: random.Random,
+    pairs: typing.Iterator[typing.Sequence[Test]],
+    judged: typing.Optional[typing.Sequence[int]],
+) -> Outcome:
+    """The first of some rounds after which all is named, or what there is after the last one.
+
+    :param judged: numbers of these rounds; None: after all, each of whose tests is a round of its own
+    """
     rig = Rig(ways, faults, noise, chance, False)
-    outcome: typing.Optional[Outcome] = None
+    count = 0
     for count, turn in enumerate(pairs, 1):
         rig.measure_all((tuple(turn), tuple((target, source) for source, target in turn)))
-        if count in PEER_ROUNDS:
+        if judged and count in judged:
             outcome = judge(ways, faults, weigh(ways, rig.readings, FLOOR), count, len(rig.readings))
-            if outcome.needed or count == PEER_ROUNDS[-1]:
+            if outcome.needed or count == judged[-1]:
                 return outcome
-    assert outcome is not None
-    return outcome
+    made = count if judged else len(rig.readings)
+    return judge(ways, faults, weigh(ways, rig.readings, FLOOR), made, len(rig.readings))
 
 
 def _rails(ways: Ways) -> typing.List[typing.List[int]]:
@@ -237,7 +263,8 @@ def distances(ways: Ways, _chance: random.Random) -> typing.Iterator[typing.Sequ
 
 
 OURS, TOURNAMENT, DISTANCES, MATCHINGS = "leaf first, then suspects", "tournament", "by distance", "random matchings"
-PEERS = {TOURNAMENT: tournament, DISTANCES: distances, MATCHINGS: matchings}
+ALL_PAIRS = "all ordered pairs, one by one"
+PEERS = {TOURNAMENT: tournament, DISTANCES: distances, MATCHINGS: matchings, ALL_PAIRS: tournament}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -275,21 +302,66 @@ class Cell:
         return self.total("named") + self.total("together") + self.total("missed")
 
 
-def cells(size: Size, draws: int, peer_draws: int, noises: typing.Sequence[float], numbers: typing.Sequence[int]) -> typing.Iterator[Cell]:
-    """Each way of pairing on the same draws; the peers, which take longer, on the first ones of one noise."""
-    ways = size.ways()
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """Draws of one fleet and noise: ours on all of them, each peer's pairing on the first ones."""
+
+    size: Size
+    noise: float
+    draws: int
+    peers: typing.Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+class Kept:
+    """The outcomes of all draws so far, in a file where one is named: what was measured once is not measured again.
+
+    :raises OSError: it can't be written
+    """
+
+    def __init__(self, path: typing.Optional[pathlib.Path]) -> None:
+        self._path = path
+        self._outcomes: typing.Dict[typing.Tuple[str, float, str, int, str, int], Outcome] = {}
+        if path is not None and path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                *key, outcome = json.loads(line)
+                self._outcomes[typing.cast("typing.Tuple[str, float, str, int, str, int]", tuple(key))] = Outcome(**outcome)
+
+    def has(self, size: Size, noise: float, kind: str, number: int, way: str, index: int) -> bool:
+        return (size.name, noise, kind, number, way, index) in self._outcomes
+
+    def add(self, size: Size, noise: float, kind: str, number: int, way: str, index: int, outcome: Outcome) -> None:
+        key = (size.name, noise, kind, number, way, index)
+        self._outcomes[key] = outcome
+        if self._path is not None:
+            with open(self._path, "a", encoding="utf-8") as file:
+                file.write(json.dumps([*key, dataclasses.asdict(outcome)]) + "\n")
+
+    def cells(self, sizes: typing.Sequence[Size]) -> typing.List[Cell]:
+        """In the order of sizes, noises, kinds, numbers and ways of pairing."""
+        found: typing.Dict[typing.Tuple[str, float, str, int, str], typing.List[Outcome]] = {}
+        for key in sorted(self._outcomes, key=lambda key: key[-1]):
+            found.setdefault(key[:-1], []).append(self._outcomes[key])
+        every = itertools.product(sizes, NOISES, KINDS, NUMBERS, (OURS, *PEERS))
+        rows = [(size, noise, kind, number, way, found.get((size.name, noise, kind, number, way), [])) for size, noise, kind, number, way in every]
+        return [Cell(*row[:-1], tuple(row[-1])) for row in rows if row[-1]]
+
+
+def measure(job: Job, ways: Ways, kept: Kept, numbers: typing.Sequence[int]) -> None:
+    """Each way of pairing on the same draws."""
     first = cover(ways)
-    for noise, kind, number in itertools.product(noises, KINDS, numbers):
-        made: typing.Dict[str, typing.List[Outcome]] = {OURS: [], **{name: [] for name in PEERS}}
-        for index in range(draws):
-            chance = random.Random(f"{size} {noise} {kind} {number} {index}")
-            faults = draw(ways, first.covered, kind, number, chance)
-            made[OURS].append(ours(ways, first.rounds, faults, noise, chance))
-            for name, pairs in PEERS.items() if index < peer_draws and noise == PEER_NOISE else ():
-                made[name].append(peer(ways, faults, noise, chance, pairs(ways, chance)))
-        for name, outcomes in made.items():
-            if outcomes:
-                yield Cell(size, noise, kind, number, name, tuple(outcomes))
+    for kind, number in itertools.product(KINDS, numbers):
+        for index in range(job.draws):
+            for way in (OURS, *(name for name, few in job.peers.items() if index < few)):
+                if kept.has(job.size, job.noise, kind, number, way, index):
+                    continue
+                chance = random.Random(f"{job.size} {job.noise} {kind} {number} {index}")
+                faults = draw(ways, first.covered, kind, number, chance)
+                if way == OURS:
+                    outcome = ours(ways, first.rounds, faults, job.noise, chance)
+                else:
+                    judged = None if way == ALL_PAIRS else PEER_ROUNDS
+                    outcome = peer(ways, faults, job.noise, chance, PEERS[way](ways, chance), judged)
+                kept.add(job.size, job.noise, kind, number, way, index, outcome)
 
 
 WORDS = {"host": "cable of a host", "cable": "leaf to spine", "spine": "whole spine", "leaf": "whole leaf"}
@@ -310,20 +382,18 @@ def table(made: typing.Sequence[Cell]) -> str:
 
 def table_of_peers(made: typing.Sequence[Cell]) -> str:
     """Markdown: each way of pairing on the draws that all of them have measured."""
-    names = [OURS, *PEERS]
-    head = ["slow", "number", "draws", *(f"{name}: {what}" for name in names for what in ("rounds", "named", "wrong"))]
+    head = ["fleet", "slow", "number", "pairing", "draws", "rounds", "tests an end", "named", "together", "missed", "wrong"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     by_row: typing.Dict[typing.Tuple[Size, str, int], typing.Dict[str, Cell]] = {}
     for cell in made:
         if cell.noise == PEER_NOISE:
             by_row.setdefault((cell.size, cell.kind, cell.number), {})[cell.way] = cell
-    for (_size, kind, number), its in by_row.items():
-        if len(its) == len(names):
-            few = min(len(cell.outcomes) for cell in its.values())
-            row = [WORDS[kind], str(number), str(few)]
-            for name in names:
-                cell = dataclasses.replace(its[name], outcomes=its[name].outcomes[:few])
-                row += [cell.needed, f"{cell.total('named')} of {cell.faults}", str(cell.total("wrong"))]
+    for (size, kind, number), its in by_row.items():
+        few = max((len(cell.outcomes) for name, cell in its.items() if name != OURS), default=0)
+        for name, cell in its.items() if few else ():
+            shown = dataclasses.replace(cell, outcomes=cell.outcomes[:few])
+            row = [str(size), WORDS[kind], str(number), name, str(len(shown.outcomes)), shown.needed, f"{shown.tests_an_end:,.2f}"]
+            row += [f"{shown.total('named')} of {shown.faults}", *(str(shown.total(what)) for what in ("together", "missed", "wrong"))]
             lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines) + "\n"
 
@@ -332,12 +402,13 @@ def _percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %")
 
 
+# all pairs, one by one, are beyond what a picture of rounds shows
 COLOURS = {OURS: "#0a7d4f", TOURNAMENT: "#b5541c", DISTANCES: "#8a6d1b", MATCHINGS: "#5a54a4"}
 
 
 def picture(made: typing.Sequence[Cell], noise: float) -> str:
     """SVG: of the first fleet, how many draws each way of pairing resolved, and after how many rounds."""
-    shown = [cell for cell in made if cell.size == made[0].size and cell.noise == noise]
+    shown = [cell for cell in made if cell.size == made[0].size and cell.noise == noise and cell.way in COLOURS]
     rows = list(dict.fromkeys((cell.kind, cell.number) for cell in shown))
     left, width, row, top = 190, 430, 74, 64
     height = top + row * len(rows) + 12
@@ -370,21 +441,13 @@ def picture(made: typing.Sequence[Cell], noise: float) -> str:
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
-BEGIN, END = "<!-- made by tests/benchmarks/localisation.py -->\n", "<!-- end of what is made -->\n"
-
-
 def write(folder: pathlib.Path, made: typing.Sequence[Cell]) -> None:
     """The table into scale.md, between its marks, and the picture beside it."""
-    page = folder / "scale.md"
-    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _old, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"{page} has no line '{BEGIN.strip()}' with '{END.strip()}' below it: add both where the table shall be")
-    words = f"The same for the other ways of pairing: {made[0].size}, noise {_percent(PEER_NOISE)}, {PEER_ROUNDS[-1]} rounds at most."
+    words = f"The other ways of pairing on the first of the same draws, noise {_percent(PEER_NOISE)}, {PEER_ROUNDS[-1]} rounds at most."
     ours_alone = [cell for cell in made if cell.way == OURS]
     draws, wrong = sum(len(cell.outcomes) for cell in ours_alone), sum(outcome.wrong > 0 for cell in ours_alone for outcome in cell.outcomes)
     rate = f"In {wrong:,} of these {draws:,} draws anything was accused that has no fault."
-    page.write_text(f"{before}{begin}\n{table(made)}\n{rate}\n\n{words}\n\n{table_of_peers(made)}\n{end}{after}", encoding="utf-8")
+    replace(folder / "scale.md", "localisation", f"\n{table(made)}\n{rate}\n\n{words}\n\n{table_of_peers(made)}\n")
     (folder / "localisation.svg").write_text(picture(made, PEER_NOISE), encoding="utf-8")
 
 
@@ -404,19 +467,44 @@ def results(made: typing.Sequence[Cell]) -> typing.Iterator[Result]:
                     yield Result(cell.way, work, cell.tests_an_end, "tests an end", cell.tests_an_end / everybody, "all pairs", note)
 
 
+def jobs(options: argparse.Namespace) -> typing.List[Job]:
+    """What matters most comes first: a run that is ended early has it."""
+    if options.smallest:
+        return [Job(SMALLEST, PEER_NOISE, 3, {name: 1 for name in PEERS})]
+    large = MADE_UP if options.made_up else LARGE
+    pairings = {TOURNAMENT: options.peer_draws, DISTANCES: options.peer_draws, MATCHINGS: options.peer_draws}
+    found = [Job(large[0], PEER_NOISE, options.large_draws)]
+    for noise in (PEER_NOISE, *(noise for noise in reversed(NOISES) if noise != PEER_NOISE)):
+        found += [Job(size, noise, options.large_draws) for size in large]
+        found += [Job(size, noise, options.draws) for size in SMALL]
+        if noise == PEER_NOISE:
+            found += [Job(large[0], noise, options.large_draws, pairings), Job(large[-1], noise, options.large_draws, {ALL_PAIRS: options.all_pairs_draws})]
+    return found
+
+
 def main(arguments: Arguments = None) -> Results:
     made = parser(__doc__)
     made.add_argument("--draws", type=int, default=100, help="of each kind, number and noise on the small fleets")
-    made.add_argument("--large-draws", type=int, default=30, help="the same on those with 1,024 ends: a second each")
-    made.add_argument("--peer-draws", type=int, default=3, help="of these, on the first fleet, measured by the peers' pairings too: seconds each")
+    made.add_argument("--large-draws", type=int, default=100, help="the same on those with 1,024 ends: a tenth of a second each")
+    made.add_argument("--peer-draws", type=int, default=100, help="of these, on the first fleet, measured by the peers' pairings too: a second each")
+    made.add_argument("--all-pairs-draws", type=int, default=1, help="of these, on the last large fleet, by all ordered pairs: half a minute each")
+    made.add_argument("--made-up", action="store_true", help="do without the lab's simulator and opensm: tables that are made up")
+    made.add_argument("--keep", type=pathlib.Path, metavar="FILE", help="write each draw there; what it holds is not measured again")
+    made.add_argument("--seconds", type=float, default=float("inf"), help="begin no other fleet after so long")
     made.add_argument("--write", type=pathlib.Path, metavar="FOLDER", help="write the tables and the picture into scale.md of this folder")
     options = made.parse_args(arguments)
-    if options.smallest:
-        found = list(cells(SMALLEST, 3, 1, (PEER_NOISE,), NUMBERS[:2]))
-    else:
-        found = list(cells(LARGE[0], options.large_draws, options.peer_draws, NOISES, NUMBERS))
-        found += [cell for size in LARGE[1:] for cell in cells(size, options.large_draws, 0, NOISES, NUMBERS)]
-        found += [cell for size in SMALL for cell in cells(size, options.draws, 0, NOISES, NUMBERS)]
+    kept, start = Kept(options.keep), time.monotonic()
+    todo, ways = jobs(options), {}
+    # the ways of large fleets are many objects that stay
+    gc.disable()
+    for job in todo:
+        if time.monotonic() - start > options.seconds:
+            break
+        if job.size not in ways:
+            ways[job.size] = job.size.ways()
+        measure(job, ways[job.size], kept, NUMBERS[:2] if options.smallest else NUMBERS)
+        gc.collect()
+    found = kept.cells(list(dict.fromkeys(job.size for job in todo)))
     if options.write:
         write(options.write, found)
     return show(results(found), options.json)

@@ -17,7 +17,7 @@ import statistics
 import typing
 
 from .covering import Test
-from .ways import Way, Ways
+from .ways import Kind, Way, Ways
 
 #: of the median of its class: a way below is slow, one at or above GOOD is good, one between is neither
 SLOW, GOOD = 0.90, 0.95
@@ -47,10 +47,6 @@ _UNSURE = 2.0
 _KNOWN = 60.0
 
 
-#: of a way: the rate of its slower end, that of its slowest link, 0 where it is not known, and how many links it has
-_Kind = typing.Tuple[float, float, int]
-
-
 @dataclasses.dataclass(frozen=True)
 class Reading:
     """What one test measured. gbps: None when it failed, which is as slow as can be."""
@@ -64,24 +60,22 @@ class Measured:
     """All readings of one way, as shares of what is usual in its class.
 
     :ivar unsure: by how much what is usual may be off, as standard deviation
+    :ivar share: their mean
     """
 
     test: Test
     way: Way
-    shares: typing.List[float]
+    shares: typing.Sequence[float]
     unsure: float = 0.0
+    # asked for a hundred times by way: made once
+    share: float = dataclasses.field(init=False)
+    slow: bool = dataclasses.field(init=False)
+    good: bool = dataclasses.field(init=False)
 
-    @property
-    def share(self) -> float:
-        return sum(self.shares) / len(self.shares)
-
-    @property
-    def slow(self) -> bool:
-        return self.share < SLOW
-
-    @property
-    def good(self) -> bool:
-        return self.share >= GOOD
+    def __post_init__(self) -> None:
+        self.share = sum(self.shares) / len(self.shares)
+        self.slow = self.share < SLOW
+        self.good = self.share >= GOOD
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,13 +148,16 @@ def _shares(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.
     """The readings by test, as shares of what is usual in their class, the noise, and whether that is known well."""
     figures: typing.Dict[Test, typing.List[float]] = {}
     for reading in readings:
-        if ways.way(*reading.test) is not None:
-            figures.setdefault(reading.test, []).append(reading.gbps or 0.0)
-    classes: typing.Dict[_Kind, typing.List[Test]] = {}
+        values = figures.get(reading.test)
+        if values is not None:
+            values.append(reading.gbps or 0.0)
+        elif ways.way(*reading.test) is not None:
+            figures[reading.test] = [reading.gbps or 0.0]
+    classes: typing.Dict[Kind, typing.List[Test]] = {}
     for test in figures:
-        classes.setdefault(_kind(ways, test), []).append(test)
+        classes.setdefault(ways.kind(*test), []).append(test)
     repeated, freedom = _repeated(figures.values())
-    scales = {kind: _usual([(statistics.fmean(figures[test]), len(figures[test])) for test in tests], repeated) for kind, tests in classes.items()}
+    scales = {kind: _usual([(sum(figures[test]) / len(figures[test]), len(figures[test])) for test in tests], repeated) for kind, tests in classes.items()}
     weight = sum(len(tests) for tests in classes.values() if len(tests) >= _FEW)
     apart = sum(len(tests) * scales[kind].spread for kind, tests in classes.items() if len(tests) >= _FEW) / weight if weight else 0.0
     told = freedom + _MEDIAN_TELLS * weight
@@ -180,8 +177,10 @@ def _repeated(figures: typing.Iterable[typing.Sequence[float]]) -> typing.Tuple[
     """Standard deviation of what was measured more than once, as a share, and its degrees of freedom."""
     total, freedom = 0.0, 0
     for values in figures:
+        if len(values) < 2:
+            continue
         middle = statistics.fmean(values)
-        if len(values) > 1 and middle > 0:
+        if middle > 0:
             total += sum((value / middle - 1) ** 2 for value in values)
             freedom += len(values) - 1
     return (math.sqrt(total / freedom) if freedom else 0.0), float(freedom)
@@ -224,12 +223,7 @@ def _usual(values: typing.Sequence[typing.Tuple[float, int]], noise: float) -> _
     return _Scale(statistics.median(value for value, _readings in rest), 0.0, len(rest))
 
 
-def _kind(ways: Ways, test: Test) -> _Kind:
-    rates = [ways.directions[number].gbps or 0.0 for number in ways.way(*test) or ()]
-    return min(rates[0], rates[-1]), min(rates), len(rates)
-
-
-def _norms(classes: typing.Mapping[_Kind, typing.Sequence[Test]], scales: typing.Mapping[_Kind, _Scale]) -> typing.Dict[_Kind, typing.Tuple[float, int]]:
+def _norms(classes: typing.Mapping[Kind, typing.Sequence[Test]], scales: typing.Mapping[Kind, _Scale]) -> typing.Dict[Kind, typing.Tuple[float, int]]:
     """What is usual in each class, and of how many readings. A class that is small has no usual of its own: it should do what others do, in proportion to the
     rate of its ends. Nor has one that does less than shorter ways of the same rates: then most of its ways are slow.
     """
@@ -310,15 +304,17 @@ def _switches(
     """
     everything: typing.Dict[str, typing.List[Measured]] = {}
     for item in measured.values():
-        for guid in _passed(ways, item):
+        for guid in ways.passed(*item.test):
             everything.setdefault(guid, []).append(item)
     compared = any(not item.slow for item in measured.values())
     whole: typing.Dict[str, typing.Set[Test]] = {}
     again: typing.List[Test] = []
     for guid, items in everything.items():
-        mine = {item.test for item in _highest(items, noise) if item.test in left}
         slow = sum(item.slow for item in items)
-        if len(mine) < _SWITCH_NEIGHBOURS or slow < _MOSTLY * len(items) or not _below(items, noise):
+        if slow < _MOSTLY * len(items):
+            continue
+        mine = {item.test for item in _highest(items, noise) if item.test in left}
+        if len(mine) < _SWITCH_NEIGHBOURS or not _below(items, noise):
             continue
         for_it = [item.test for item in items if not item.slow]
         # where everything is slow, nothing shows that it is not for another reason
@@ -339,20 +335,18 @@ def _switches(
     return tuple(result), tuple(again)
 
 
-def _passed(ways: Ways, item: Measured) -> typing.Set[str]:
-    return {ways.directions[number].source for number in item.way} & ways.switches
-
-
 def _highest(items: typing.Sequence[Measured], noise: float) -> typing.List[Measured]:
     """Those that carry as much as the best one does, as far as the noise tells: what is lower has another cause, or a second one."""
     best = max(items, key=lambda item: item.share)
-    return [item for item in items if best.share - item.share <= CLEAR * noise * best.share * math.sqrt(1 / len(item.shares) + 1 / len(best.shares))]
+    readings = {len(item.shares) for item in items}
+    apart = {count: CLEAR * noise * best.share * math.sqrt(1 / count + 1 / len(best.shares)) for count in readings}
+    return [item for item in items if best.share - item.share <= apart[len(item.shares)]]
 
 
 def _wide(ways: Ways, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test]) -> bool:
     """Whether ways go over enough of the links of a switch to say something of all of it, and neither two cables nor another switch explain them as well."""
     taken = [measured[test] for test in tests]
-    if not taken or set.intersection(*(_passed(ways, item) for item in taken)) - {guid}:
+    if not taken or frozenset.intersection(*(ways.passed(*item.test) for item in taken)) - {guid}:
         return False
     cables = [{frozenset((ways.directions[number].source, ways.directions[number].target)) for number in item.way} for item in taken]
     for first in cables[0]:

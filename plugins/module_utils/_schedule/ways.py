@@ -17,6 +17,8 @@ from .._model.forwarding import ForwardingTable
 _MOST_LINKS = 32
 #: numbers of directions, in the order of the way
 Way = typing.Tuple[int, ...]
+#: of a way: the rate of its slower end, that of its slowest link, 0 where it is not known, and how many links it has
+Kind = typing.Tuple[float, float, int]
 _Port = typing.Tuple[str, int]
 
 
@@ -87,8 +89,11 @@ class Ways:
             self._into.setdefault(direction.target, []).append(number)
         self.pods = self._pods()
         self._ways: typing.Dict[typing.Tuple[int, int], typing.Union[Way, str]] = {}
+        self._kinds: typing.Dict[Way, Kind] = {}
+        self._passed: typing.Dict[Way, typing.FrozenSet[str]] = {}
         self._between: typing.Dict[typing.Tuple[str, str], int] = {}
         self._feeders: typing.Dict[typing.Tuple[str, int], typing.Tuple[int, ...]] = {}
+        self._over: typing.Dict[int, typing.Tuple[typing.List[typing.Tuple[int, int]], typing.Iterator[typing.Tuple[int, int]]]] = {}
 
     def _add(self, link: Link) -> None:
         near, far = _port(link.a), _port(link.b)
@@ -192,8 +197,38 @@ class Ways:
                 return f"what goes to LID {lid} of {self.ends[target].node} arrives at {self.name_of(at)}"
         return f"what goes to LID {lid} of {self.ends[target].node} goes in a circle by {self._names[at]}"
 
+    def kind(self, source: int, target: int) -> Kind:
+        """Of a way that is known."""
+        way = self.way(source, target) or ()
+        found = self._kinds.get(way)
+        if found is None:
+            rates = [self.directions[number].gbps or 0.0 for number in way]
+            found = self._kinds[way] = (min(rates[0], rates[-1]), min(rates), len(rates))
+        return found
+
+    def passed(self, source: int, target: int) -> typing.FrozenSet[str]:
+        """The switches on a way."""
+        way = self.way(source, target) or ()
+        found = self._passed.get(way)
+        if found is None:
+            found = self._passed[way] = frozenset(self.directions[number].source for number in way) & self.switches
+        return found
+
     def over(self, number: int) -> typing.Iterator[typing.Tuple[int, int]]:
         """Sources and targets whose ways take a direction; as many targets as there are come before a second source for one."""
+        # a suspect is looked at in each round, and mostly the first ones will do: what was found is kept
+        found, more = self._over.setdefault(number, ([], self._pairs_over(number)))
+        place = 0
+        while True:
+            while place < len(found):
+                yield found[place]
+                place += 1
+            pair = next(more, None)
+            if pair is None:
+                return
+            found.append(pair)
+
+    def _pairs_over(self, number: int) -> typing.Iterator[typing.Tuple[int, int]]:
         direction = self.directions[number]
         if direction.between:
             pairs = ((source, target) for target in self.leaves[direction.target] for source in self.leaves[direction.source])
