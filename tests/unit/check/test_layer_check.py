@@ -110,7 +110,7 @@ def test_small_losses_that_add_up_are_no_pass() -> None:
 
 
 def test_without_a_floor_the_cable_is_not_known_to_be_good() -> None:
-    nothing = {"hcas": {}, "subnets": {}, "topologies": {}}
+    nothing: typing.Dict[str, typing.Any] = {"hcas": {}, "subnets": {}, "topologies": {}}
     measured = facts(seen=nothing, pods=(), layers=(layers(*steps(GOOD, GOOD, GOOD)),))
     (found,) = [finding for finding in check(intent(), measured) if finding.check == "bandwidth.layer"]
     assert found.status == "unknown" and "expected_gbps" in found.remedy
