@@ -20,6 +20,8 @@ description:
   - With more than 16 nodes on InfiniBand, or with C(rounds) V(auto) in O(fabrics), measures the rounds that use each link of the fabric in both directions, and
     then the suspected links alone. This needs the facts of stage fabric in O(facts_dir).
   - If the pairs of an HCA fail, measures it again with partners that passed, until it is clear which end is at fault.
+  - Measures suspect pairs again from the physical function on the host to the pod if the run has observers, as C(layers) in O(fabrics) says. On the hosts,
+    the observers run C(ib_write_bw).
   - Uses one connection to each pod for all commands in the pod, to limit the load on the API server.
   - The exit code of a command decides whether it failed, whatever its output. A result of zero, inf or nan is not a measurement.
   - Every command has a time limit inside and outside of the pod.
@@ -103,6 +105,11 @@ bandwidth:
         - If a pair failed, the kind of the failure and the output line that shows it.
       type: list
       elements: dict
+    layers:
+      description:
+        - Each pair that was measured layer by layer, with a figure in Gb/s for each step or the reason why there is none, and what is known of both ends.
+      type: list
+      elements: dict
     leftovers:
       description: Pods of an earlier run that were removed at the start.
       type: list
@@ -138,7 +145,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import ObserversFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier import earlier
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench, plans_of
@@ -161,6 +170,16 @@ def _seen(module: AnsibleModule) -> Facts:
     return seen
 
 
+def _observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:
+    """Those of the run; None where it has none."""
+    fact = folder.value("observers") if folder is not None else None
+    if fact is None:
+        return None
+    known = {field.name for field in dataclasses.fields(ObserversFacts)}
+    found: ObserversFacts = load(ObserversFacts, {name: value for name, value in fact.items() if name in known}, "observers")
+    return found
+
+
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
@@ -173,8 +192,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     seen, folder = _seen(module), folder_of(module)
     # before it measures: what can't be read then costs no measurement
     before = {} if folder is None else {"earlier": to_data(earlier(folder))}
+    observers = _observers(folder)
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say, admitted(held.cluster, plan.fabrics, held.run) as fabrics:
-        facts = Bench(held.cluster, dataclasses.replace(plan, fabrics=fabrics, run=held.run), time.monotonic, time.sleep, say, seen).run()
+        facts = Bench(held.cluster, dataclasses.replace(plan, fabrics=fabrics, run=held.run), time.monotonic, time.sleep, say, seen, observers).run()
     return {**answer(facts, sound(intent.fabrics, facts, seen)), **before}
 
 

@@ -107,6 +107,72 @@ class PairResult:
         return self.transport == "RDMA" and not self.failure and bool(self.average_gbps)
 
 
+#: what lies between a cable and a program, from the cable up. Each layer adds to the ones before it
+LayerName = typing.Literal["pf_host", "vf_host", "vf_pod", "gpu_pod"]
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerEnd:
+    """What is known of one end of a step, at the time of its measurement. All of it may be unknown.
+
+    :ivar device: RDMA device that the tool used
+    :ivar function: PCI address of the function that it is on
+    :ivar binding: CPUs that the tool was bound to, or why it was not
+    :ivar near: whether these CPUs are of the HCA's NUMA node; None where that is not known
+    :ivar max_tx_rate: that the physical function has set for this virtual one, in Mb/s; 0 is no limit, None: nothing shows it
+    :ivar vlan_qos: priority of its VLAN, likewise
+    :ivar throttled: periods in which the kernel held the container back from its CPUs, during the step; None where that is not known
+    """
+
+    node: str
+    device: str = ""
+    function: str = ""
+    binding: str = ""
+    near: typing.Optional[bool] = None
+    max_tx_rate: typing.Optional[int] = None
+    vlan_qos: typing.Optional[int] = None
+    throttled: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerStep:
+    """A pair measured with one layer more than in the step before.
+
+    :ivar average_gbps: None when there is no measurement
+    :ivar why: there is none
+    :ivar absent: there is no such layer here, so that it can't lose anything: pods without virtual functions, or without a GPU
+    """
+
+    layer: LayerName
+    client: LayerEnd
+    server: LayerEnd
+    average_gbps: typing.Optional[float] = None
+    peak_gbps: typing.Optional[float] = None
+    message_bytes: typing.Optional[int] = None
+    iterations: typing.Optional[int] = None
+    why: str = ""
+    absent: bool = False
+    commands: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class PairLayers:
+    """An ordered pair of a rail, layer by layer.
+
+    :ivar suspect: something spoke against its figure; else all pairs were asked for
+    :ivar steps: from the cable up
+    :ivar why: there are no steps
+    """
+
+    fabric: str
+    client: str
+    server: str
+    rail: int = 0
+    suspect: bool = True
+    steps: typing.Tuple[LayerStep, ...] = ()
+    why: str = ""
+
+
 @dataclasses.dataclass(frozen=True)
 class CoverPlan:
     """What the first rounds use of a fabric's links.
@@ -153,6 +219,7 @@ class BandwidthFacts:
     :ivar plans: of each fabric
     :ivar leftovers: pods of an interrupted earlier run that were removed first
     :ivar remaining: pods that could not be removed afterwards
+    :ivar layers: the pairs that were measured layer by layer
     """
 
     pods: typing.Tuple[RdmaPod, ...]
@@ -160,6 +227,7 @@ class BandwidthFacts:
     leftovers: typing.Tuple[str, ...] = ()
     remaining: typing.Tuple[str, ...] = ()
     plans: typing.Tuple[RoundPlan, ...] = ()
+    layers: typing.Tuple[PairLayers, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -192,12 +192,15 @@ class Bandwidth:
     :ivar rails: rails of a node at the same time, as training uses them, or one by one
     :ivar directions: of a pair: only one of them, one after the other, or at the same time (ib_write_bw -b)
     :ivar sweep: measure all message sizes as well, for the report
+    :ivar layers: which pairs are measured layer by layer as well, from the cable up to the pod. None means the suspects where the run has observers, by which
+        alone the host can be measured, and else none
     """
 
     rounds: typing.Optional[typing.Union[int, typing.Literal["all", "auto"]]] = None
     rails: typing.Literal["parallel", "serial"] = "parallel"
     directions: typing.Literal["one", "both", "at_once"] = "both"
     sweep: bool = False
+    layers: typing.Optional[typing.Literal["none", "suspects", "all"]] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -73,6 +73,41 @@ done
 halt
 """
 
+# of an HCA on its host, in an observer, which has the host's network; then the same as in a pod, for all of its functions
+_HOST = r"""
+functions=$1
+for link in "/sys/bus/pci/devices/$1"/virtfn*; do
+  [ -e "$link" ] || continue
+  target=$(readlink "$link")
+  echo "vf ${link##*/virtfn} ${target##*/}"
+  functions="$functions ${target##*/}"
+done
+for function in $functions; do
+  for netdev in "/sys/bus/pci/devices/$function"/net/*; do [ -e "$netdev" ] && echo "net $function ${netdev##*/}"; done
+done
+for state in /sys/class/infiniband/*/ports/1/state; do
+  device=${state%/ports/1/state}
+  [ -r "$state" ] && read -r text < "$state" && [ "$text" = "4: ACTIVE" ] && echo "active ${device##*/}"
+done
+if command -v ip > /dev/null; then
+  echo "settings $(ip -j link show | tr -d '\n')"
+  echo "addresses $(ip -j address show | tr -d '\n')"
+fi
+set -- "$functions"
+"""
+
+#: whether a pod has a GPU, and perftest takes its memory; periods in which the pod was held back from its CPUs
+GPU: Command = ("sh", "-c", "ls /dev/nvidia[0-9]* > /dev/null 2>&1 && echo gpu; ib_write_bw --help 2>&1 | grep -q -e --use_cuda && echo tool; true")
+CPU_STAT: Command = ("sh", "-c", "cat /sys/fs/cgroup/cpu.stat /sys/fs/cgroup/cpu/cpu.stat 2> /dev/null; true")
+
+
+def host_shell(address: str) -> Command:
+    """As ``shell``, in an observer: what it first tells is of an HCA and all of its virtual functions, as far as the host has them.
+
+    :param address: PCI address of the physical function
+    """
+    return ("sh", "-c", f"{_HOST}{_SHELL}", "shell", address)
+
 
 def shell(address: str = "") -> Command:
     """A shell that first tells what RDMA device is on which function of its pod and how fast its links are, and then runs what it reads from stdin.
@@ -96,7 +131,7 @@ def ping_client(address: str, port: int, limit: int) -> Command:
     return _bounded(limit, "rping", "-c", "-a", address, "-p", str(port), "-C", str(PINGS), "-v")
 
 
-def write_bandwidth(fabric: Fabric, device: str, cpus: str, port: int, address: str, server: bool, sweep: bool = False) -> Command:
+def write_bandwidth(fabric: Fabric, device: str, cpus: str, port: int, address: str, server: bool, sweep: bool = False, gpu: bool = False) -> Command:
     """ib_write_bw: as server, or as client of the server at ``address``. Both ends need the same size, amount, direction, connection and address family.
 
     -F: no warning about the CPU's clock between the rows. A measurement by time leaves out its first and last two seconds; one by number of messages
@@ -106,6 +141,7 @@ def write_bandwidth(fabric: Fabric, device: str, cpus: str, port: int, address: 
     :param cpus: list of CPUs to run on, as taskset reads it; empty for any
     :param address: of the server
     :param sweep: all message sizes, which perftest does not measure by time
+    :param gpu: to and from the memory of the container's first GPU
     """
     pods = fabric.pods
     if sweep:
@@ -119,6 +155,7 @@ def write_bandwidth(fabric: Fabric, device: str, cpus: str, port: int, address: 
         *amount,
         *(("-b",) if fabric.bandwidth.directions == "at_once" else ()),
         *(("-R",) if pods.connection == "rdma_cm" else ()),
+        *(("--use_cuda=0",) if gpu else ()),
         *(("--ipv6", "--ipv6-addr") if ":" in address else ()),
         *(() if server else (address,)),
     )

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import functools
 import itertools
 import typing
 
-from .._check.bandwidth.check import NOTHING, Facts, cover_text, evidence_of, figures_of, verdicts, ways_between
-from .._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, RoundPlan, SweepRow
+from .._check.bandwidth.check import NOTHING, Facts, cover_text, evidence_of, figures_of, to_be_layered, verdicts, ways_between
+from .._model.bandwidth import BandwidthFacts, PairLayers, PairResult, RdmaPod, RoundPlan, SweepRow
 from .._model.intent import Fabric
 from .._model.kubernetes import CommandResult
+from .._model.observers import ObserversFacts
 from .._model.profiles import rails as fabric_rails
-from .._observe.kubernetes import ApiError, Clock, Cluster, Shell
+from .._observe.kubernetes import Clock, Cluster
 from .._parse.pods import iperf3, perftest, rping
-from .._parse.pods.failure import LOST, RETRIED, Failure, classify
+from .._parse.pods.failure import LOST, Failure, classify
 from .._render import commands
 from .._schedule.covering import Round, cover
+from .._schedule.layers import MOST_PAIRS, STEPS
 from .._schedule.measurements import (
     LOOKS,
     PING_LIMIT,
@@ -39,16 +42,15 @@ from .._schedule.measurements import (
 )
 from .._schedule.narrowing import Narrowing
 from .._schedule.ways import Ways
-from .pods import Plan, Pods, Say, failure_of, workers
+from .layers import Layers
+from .pods import Plan, Pods, Say, workers
+from .two_ends import Judge, both, failure_of
 
 #: by rail and node
 Usable = typing.Mapping[typing.Tuple[int, str], RdmaPod]
-Judge = typing.Callable[[CommandResult], typing.Optional[Failure]]
 
-#: how often a client is tried while its server is not reached yet, and a pair whose measurement got lost on the way although its pods live
-TRIES, ATTEMPTS = 5, 3
-#: seconds that the server of a failed client has to end by itself; text that it never prints; exit codes of a process that was killed
-SETTLE, NEVER, KILLED = 2.0, "\0", (137, 143)
+#: how often a pair is tried whose measurement got lost on the way although its pods live
+ATTEMPTS = 3
 #: each measurement takes the next ones: ping, bandwidth, sweep. Pods have ports of their own, so that few are enough for all
 FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
 
@@ -73,8 +75,21 @@ def _plan_of(plan: Plan, fabric: Fabric, seen: Facts) -> RoundPlan:
 class Bench:
     """One run: no pod outlives it, whatever happens in between."""
 
-    def __init__(self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say, seen: Facts = NOTHING) -> None:
-        """:param seen: what is known of the links of the HCAs, by which suspects are told"""
+    def __init__(
+        self,
+        cluster: Cluster,
+        plan: Plan,
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: Say,
+        seen: Facts = NOTHING,
+        observers: typing.Optional[ObserversFacts] = None,
+    ) -> None:
+        """:param seen: what is known of the links of the HCAs, by which suspects are told
+        :param observers: of the run, by which hosts are measured
+        """
+        self._cluster = cluster
+        self._observers = observers
         self._plan = plan
         self._seen = seen
         self._clock = clock
@@ -92,6 +107,7 @@ class Bench:
             self._say(f"removed the pods of an interrupted earlier run: {', '.join(leftovers)}")
         pods: typing.List[RdmaPod] = []
         pairs: typing.List[PairResult] = []
+        layers: typing.List[PairLayers] = []
         plans = plans_of(self._plan, self._seen)
         for planned in plans:
             hours = f"about {planned.seconds / 60:.0f} min, {planned.most_seconds / 60:.0f} at most"
@@ -100,16 +116,18 @@ class Bench:
         try:
             with workers(self._plan.parallel) as pool:
                 for fabric, planned in zip(self._plan.fabrics, plans):
-                    mine = self._pods.start(pool, fabric, planned.most_seconds)
+                    mine = self._pods.start(pool, fabric, planned.most_seconds + self._layers_seconds(fabric))
                     pods += mine
-                    pairs += self._measure(pool, fabric, mine, planned)
+                    measured = self._measure(pool, fabric, mine, planned)
+                    pairs += measured
+                    layers += self._by_layers(fabric, mine, measured)
                     self._pods.discard(pool, mine)
         finally:
             # also when the run is interrupted: a pod that stays holds a virtual function
             remaining = self._pods.end()
         order = {name: place for place, name in enumerate(self._plan.nodes)}
         # sorted is stable: the fabrics stay in their order
-        return BandwidthFacts(tuple(sorted(pods, key=lambda item: (order[item.node], item.rail))), tuple(pairs), leftovers, remaining, plans)
+        return BandwidthFacts(tuple(sorted(pods, key=lambda item: (order[item.node], item.rail))), tuple(pairs), leftovers, remaining, plans, tuple(layers))
 
     def _measure(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod], planned: RoundPlan) -> typing.List[PairResult]:
         usable = {(item.rail, item.node): item for item in pods if not item.error}
@@ -121,6 +139,30 @@ class Bench:
         for step in steps(rails, fabric.bandwidth, planned.rounds):
             results += self._step(pool, fabric, usable, step)
         return results + self._looks(pool, fabric, usable, results, False)
+
+    def _wanted_layers(self, fabric: Fabric) -> str:
+        """Which pairs are measured layer by layer: without a word of the intent, suspects, where that starts nothing that the run does not have."""
+        return fabric.bandwidth.layers or ("suspects" if self._observers is not None else "none")
+
+    def _layers_seconds(self, fabric: Fabric) -> float:
+        """That they take at most: the pods live as long."""
+        wanted, nodes = self._wanted_layers(fabric), len(self._plan.nodes)
+        number = {"none": 0, "suspects": MOST_PAIRS}.get(wanted, nodes * (nodes - 1) * len(fabric_rails(fabric)))
+        return float(number * STEPS * (fabric.pods.limit_seconds + SERVER_LIMIT + 2 * SLACK))
+
+    def _by_layers(self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult]) -> typing.List[PairLayers]:
+        """One pair after the other, since two of them would share what each is to fill."""
+        wanted = self._wanted_layers(fabric)
+        chosen = to_be_layered(fabric, pods, measured, self._seen, wanted)
+        if not chosen:
+            return []
+        usable = {(item.rail, item.node): item for item in pods if not item.error}
+        layers = Layers(self._cluster, self._plan, fabric, self._observers, usable, self._pods, self._clock, self._say)
+        try:
+            return [layers.measure(pair, wanted == "suspects", number) for number, pair in enumerate(chosen)]
+        finally:
+            # also when the run is interrupted: what runs in an observer ends with its connection
+            layers.close()
 
     def _by_links(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, ways: Ways) -> typing.List[PairResult]:
         """Rounds that use each link in both directions; then what is slow, over ways that are otherwise good, as long as that tells more."""
@@ -258,53 +300,12 @@ class Bench:
         judge_server: bool,
         judge: typing.Optional[Judge] = None,
     ) -> typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
-        """Run a server, and its client once the server is up. What the client did, and the failure of either. A server that is left behind ends by its
-        own limit, or when its pod gets its next command.
-
-        :param judge_server: whether the server's exit code counts; rping's does not (it fails on success)
-        :param judge: of what the client did; its exit code, unless something else is given
-        """
-        try:
-            server, client = self._pods.shell(there[0]), self._pods.shell(here[0])
-            server.start(there[1])
-            ran, failure = self._client(server, client, here[1], up, limit, judge_server, judge or failure_of)
-        except ApiError as error:
-            ran, failure = None, Failure("exec_lost", str(error)[:300])
+        """What the client did, and the failure of either end, or of its pod; see two_ends."""
+        server, client = (functools.partial(self._pods.shell, end[0]) for end in (there, here))
+        ran, failure = both((server, there[1]), (client, here[1]), up, limit, judge_server, judge or failure_of)
         if failure is not None:
             failure = self._pods.fate(there[0], here[0]) or failure
         return ran, failure
-
-    def _client(
-        self, server: Shell, client: Shell, command: commands.Command, up: str, limit: int, judge_server: bool, judge: Judge
-    ) -> typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
-        if not server.wait_for(up, SERVER_LIMIT) and not server.running:
-            ended = server.wait(0)
-            return None, failure_of(ended) or Failure("peer_gone", "the server ended at once")
-        for _number in range(TRIES):
-            client.start(command)
-            ran = client.wait(limit + SLACK)
-            failure = judge(ran)
-            # it said that it is about to listen: a client that came a moment too early tries again, as long as the server runs
-            if failure is None or failure.kind not in RETRIED or not server.running:
-                break
-        if failure is None and judge_server:
-            failure = failure_of(server.wait(SLACK))
-        elif failure is not None:
-            failure = self._left(server, limit, failure) or failure
-        return ran, failure
-
-    def _left(self, server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
-        """How the server ended, where that says more than the client's words of it: it was killed, and not by its limit, or it left the client."""
-        server.wait_for(NEVER, SETTLE)
-        if server.running:
-            return None
-        ended = server.wait(0)
-        if ended.exit_code in KILLED and ended.seconds < limit:
-            return Failure("peer_gone", f"the server was killed (exit code {ended.exit_code}); the client said: {failure.evidence}"[:300])
-        if failure.kind == "disconnected":
-            how = f"the server ended with exit code {ended.exit_code} after {ended.seconds:.0f} s: {rping.tail(ended.output)}"
-            return Failure("disconnected", f"{failure.evidence}; {how}"[:500])
-        return None
 
 
 def _ping_failure(result: CommandResult) -> typing.Optional[Failure]:

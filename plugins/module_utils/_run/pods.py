@@ -14,7 +14,7 @@ from .._check.controllers.image_pull import names_cause
 from .._check.network.wait.sriov import GRACE
 from .._model.bandwidth import RdmaPod
 from .._model.intent import ClusterIntent, Fabric
-from .._model.kubernetes import ClusterNode, CommandResult
+from .._model.kubernetes import ClusterNode
 from .._model.profiles import carries_rdma, resource_of
 from .._model.profiles import rails as fabric_rails
 from .._model.text import both_ends
@@ -29,6 +29,7 @@ from .._plan.observed import Rails
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY
 from .._render.pods import CONTAINER, LIFETIME_SECONDS, pod, pod_name
+from .two_ends import failure_of
 from .watch import WatchFeed
 
 Say = typing.Callable[[str], None]
@@ -88,11 +89,6 @@ def unstarted(plan: Plan, reason: str) -> typing.Tuple[RdmaPod, ...]:
         for node in plan.nodes
         for rail in fabric_rails(fabric)
     )
-
-
-def failure_of(result: CommandResult) -> typing.Optional[Failure]:
-    """The failure of a command that ran in a pod, None when it exited with 0."""
-    return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
 
 
 class Pods:

@@ -144,6 +144,7 @@ speed 0000:01:10.0 16.0 GT/s
 width 0000:01:10.0 16
 rdma [{"ifname": "mlx5_3", "netdev": "net1"}]
 """
+ADDRESSES = '[{"ifname": "eth7", "addr_info": [{"family": "inet", "local": "10.0.0.2", "prefixlen": 24}]}]'
 MEMLOCK = """user 65532
 soft 8388608
 hard 8388608
@@ -248,6 +249,12 @@ TEXT: typing.Dict[str, Text] = {
     "pods.rping.tail": Text(lambda text: len(parser("pods.rping.tail")(text)) > 200, seeds("perftest-*/rping.client.std*"), (False,)),
     "pods.failure.classify": Text(on_failure, seeds("perftest-4.5/fail/*.std*"), ("exit_code",)),
     "pods.look.seen": Text(lambda text: parser("pods.look.seen")(text, ["hcas"]), ['{"hcas": {"value": {"hcas": []}}}', '{"hcas": {"error": "no right"}}']),
+    "pods.host.host": Text(
+        lambda text: parser("pods.host.host")(text, "0000:3c:00.0"),
+        [f"{PROBE}\nvf 0 0000:3c:00.2\nnet 0000:3c:00.2 eth7\nactive mlx5_2\nsettings []\naddresses {ADDRESSES}"],
+        (parser("pods.host.host")("", ""),),
+    ),
+    "pods.host.throttled": Text(parser("pods.host.throttled"), ["usage_usec 7\nnr_periods 9\nnr_throttled 3\nthrottled_usec 8\n"], (None,)),
     "pods.probe.parse": Text(parser("pods.probe.parse"), [PROBE], (parser("pods.probe.parse")(""),)),
     "kubernetes.addresses.is_address": Text(parser("kubernetes.addresses.is_address"), ["100.100.0.1", "fd00::1"], (False,)),
     "kubernetes.addresses.parse_range": Text(parser("kubernetes.addresses.parse_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]),
@@ -380,6 +387,9 @@ CARD_STATUS = {
     "conditions": [{"type": "ConfigUpdateInProgress", "status": "True", "reason": "PendingReboot", "message": "m"}],
 }
 DATA: typing.Dict[str, Data] = {
+    "kubernetes.core.internal_address": Data(
+        parser("kubernetes.core.internal_address"), [named(status={"addresses": [{"type": "InternalIP", "address": "10.0.0.2"}]})], (None,)
+    ),
     "kubernetes.core.node": Data(parser("kubernetes.core.node"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.sriov_operator.node_state": Data(
         parser("kubernetes.sriov_operator.node_state"), objects("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState")

@@ -568,6 +568,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("bandwidth",), ("pods[].rate_gbps",), "What the HCA's link can do is looked up on the node."),
     Row(("bandwidth",), ("pods[].pcie_gbps",), "More than it takes.", ("more",)),
     Row(("bandwidth",), ("plans",), "How long it takes is for the reader."),
+    Row(("bandwidth",), ("layers",), "It tells where a pair loses that has failed already."),
     Row(("bandwidth",), ("pods[].pcie_gbps",), "The rate of the port bounds the floor.", ("unread",)),
     Row(("bandwidth",), ("pairs[].pings",), "These are more than it takes.", ("more",)),
     Row(

@@ -15,7 +15,7 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.bandwidth import BandwidthFacts, Earlier, PairResult, RdmaPod, RoundPlan
+from ..._model.bandwidth import BandwidthFacts, Earlier, PairLayers, PairResult, RdmaPod, RoundPlan
 from ..._model.fabric import ObservedSubnets, ObservedTopologies, Place, SeenSubnet
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
@@ -24,6 +24,7 @@ from ..._model.profiles import carries_rdma, rails
 from ..._model.text import percent
 from ..._schedule.coverage import coverage
 from ..._schedule.evidence import Evidence, weigh
+from ..._schedule.layers import chosen, every
 from ..._schedule.ways import Ways
 from ..controllers.image_pull import explain, of_pods
 from ..fleet.hcas_of_fabric import Membership, resolve
@@ -34,6 +35,7 @@ from .accused import check_suspects
 from .bounds import bounds
 from .causes import CAUSES
 from .floors import TCP_FAIL, TCP_WARN, Best, End, Ground, gbps, in_pods, read
+from .layers import check_layers
 from .links import check_links
 from .localised import check_slow_links, least_share, readings
 from .trend import check_trend, check_unread
@@ -89,6 +91,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         sound_pairs = [(subject_of(fabric, pair), pair) for pair in pairs if pair.is_comparable and not ground.doubt(pair)]
         findings += check_trend(fabric.name, sound_pairs, facts.earlier)
         findings += _suspects(ground, pairs, plan, facts, rates)
+        findings += _layers(ground, pairs, best, seen, facts)
     findings += check_unread(facts.earlier)
     if facts.bandwidth is not None:
         findings.append(_cleanup(seen))
@@ -143,6 +146,44 @@ def figures_of(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Seq
 
 def _figures(ground: Ground, pairs: typing.Iterable[PairResult]) -> typing.List[bool]:
     return [pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure and not ground.doubt(pair) for pair in pairs]
+
+
+def to_be_layered(
+    fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts, wanted: str
+) -> typing.Tuple[PairResult, ...]:
+    """The pairs that are to be measured layer by layer.
+
+    :param wanted: ``none``, ``suspects`` or ``all``
+    """
+    return _to_be_layered(_ground(fabric, seen, pods), pairs, wanted)
+
+
+def _to_be_layered(ground: Ground, pairs: typing.Sequence[PairResult], wanted: str) -> typing.Tuple[PairResult, ...]:
+    if wanted == "none":
+        return ()
+    return every(pairs) if wanted == "all" else chosen(pairs, _passed(ground, pairs))
+
+
+def _layers(
+    ground: Ground, pairs: typing.Sequence[PairResult], best: typing.Mapping[typing.Any, Best], seen: BandwidthFacts, facts: Facts
+) -> typing.List[Finding]:
+    """Which layer of a pair loses, for those that were looked at, and those that the intent wants to be."""
+    fabric = ground.fabric
+    looked = [item for item in seen.layers if item.fabric == fabric.name]
+    keys = {(item.rail, item.client, item.server) for item in looked}
+    # without a word of the intent it depends on the run
+    for pair in _to_be_layered(ground, pairs, fabric.bandwidth.layers or "none"):
+        if (pair.rail, pair.client, pair.server) not in keys:
+            why = "this run did not look at it"
+            looked.append(PairLayers(fabric.name, pair.client, pair.server, pair.rail, fabric.bandwidth.layers == "suspects", why=why))
+
+    def bound(pair: PairResult) -> typing.Optional[float]:
+        own = best.get(ground.kind(pair))
+        known = [ground.floor(pair)[0], own.average * fabric.line_rate.fleet_fraction if own is not None else None]
+        return max((value for value in known if value is not None), default=None)
+
+    subjects = [subject_of(fabric, PairResult(fabric.name, item.client, item.server, rail=item.rail)) for item in looked]
+    return check_layers(ground, list(zip(subjects, looked)), bound, facts.hcas)
 
 
 def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.Optional[RoundPlan], facts: Facts, rates: LineRates) -> typing.List[Finding]:

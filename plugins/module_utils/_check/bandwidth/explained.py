@@ -67,6 +67,34 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "and error counters; where nothing tells the rate, write it into `line_rate.expected_gbps`."
         ),
     ),
+    "bandwidth.layer": Explanation(
+        means=(
+            "At which step a pair loses its bandwidth, from the cable up to the pod. A step that could not be measured is named with its reason, and the "
+            "layers on both sides of it are then named together."
+        ),
+        measured=(
+            "The same pair by `ib_write_bw`: between the physical functions on the hosts, between free virtual functions on the hosts, between the pods, and "
+            "from GPU memory where the pod has a GPU. The first step is held against the floor of the pair, each other one against the step before: less than "
+            "0.9 of it is a loss. On the hosts, observers measure."
+        ),
+        causes=(
+            "PF on the host: the cable, the fabric, the HCA or its slot.",
+            "VF on the host: SR-IOV, a rate limit or QoS of the virtual function.",
+            "VF in the pod: a rate limit that the CNI plugin sets (`network.max_tx_rate`), CPUs of another NUMA node, too few CPUs (`pods.cpu`).",
+            "GPU memory: the PCIe path between GPU and HCA, ACS, no GPUDirect RDMA.",
+            "No step: others used the fabric or the node in the rounds, or the fault comes and goes (warn).",
+        ),
+        look=(
+            "mlxlink -d ADDRESS -c -m",
+            "ip -d link show dev PF",
+            "kubectl get pod POD -n NAMESPACE -o yaml",
+            "nvidia-smi topo -m",
+        ),
+        remedy=(
+            "Do what the finding names for its step. `ip link set dev PF vf NUMBER max_tx_rate 0` takes a rate limit away; `pods.cpu` of the fabric gives the "
+            "pods more CPUs; `bandwidth.layers: none` leaves the steps out."
+        ),
+    ),
     "bandwidth.link": Explanation(
         means="The network link or the PCIe link of an HCA runs below what both of its ends support. No pair over it can be right.",
         measured="Active and possible speed and width of port (iblinkinfo, ethtool) and PCIe (sysfs).",

@@ -36,6 +36,13 @@ def node(resource: Resource) -> ClusterNode:
     )
 
 
+def internal_address(resource: Resource) -> typing.Optional[str]:
+    """The address of a v1 Node among nodes, IPv4 if it has both; None where it tells none."""
+    found = items_of(mapping_at(resource, "status"), "addresses", "Node")
+    own = [str(item.get("address")) for item in found if item.get("type") == "InternalIP" and item.get("address")]
+    return next(iter(sorted(own, key=lambda address: ":" in address)), None)
+
+
 def _machine_config(annotations: Resource) -> str:
     """[machine-config-operator pkg/controller/common/layered_node_state.go IsNodeDone]"""
     has, wanted, state = (annotations.get(f"machineconfiguration.openshift.io/{name}") for name in ("currentConfig", "desiredConfig", "state"))

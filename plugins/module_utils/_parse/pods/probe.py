@@ -73,6 +73,15 @@ class Probe:
             return Binding("", "not bound to a NUMA node: the image has no taskset")
         return Binding(cpus, f"on CPUs {cpus} of NUMA node {node}")
 
+    def near(self, address: str) -> typing.Optional[bool]:
+        """Whether the tool runs on CPUs of the function's NUMA node, to which taskset binds it where it can; None where that is not known."""
+        local = self._local.get(address, frozenset())
+        if not self._numa.get(address, "-1").isdigit() or not local or not self._allowed:
+            return None
+        if not local & self._allowed:
+            return False
+        return True if "taskset" not in self.missing or self._allowed <= local else None
+
     def device(self, interface: str, resource_address: typing.Optional[str] = None) -> str:
         """The RDMA device of the attachment ``interface``.
 

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage bandwidth, layer by layer: the same pair measured from the cable up, and at which step the figure falls. Check id: ``bandwidth.layer``.
+
+What could not be measured is never passed over: where the figure falls across it, the layers between the two figures are named together.
+"""
+
+from __future__ import annotations
+
+import math
+import typing
+
+from ..._model.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.hca import Hca, ObservedHcas, PcieLink
+from .floors import Ground, gbps
+
+_CHECK = "bandwidth.layer"
+#: of the figure of the step before it. Two measurements of one link differ by a few per cent
+TOLERANCE = 0.9
+#: a limit explains a figure that reaches this much of it
+_NEAR = 0.5
+#: how a step is called
+STEPS: typing.Dict[LayerName, str] = {"pf_host": "PF on the host", "vf_host": "VF on the host", "vf_pod": "VF in the pod", "gpu_pod": "GPU memory in the pod"}
+#: what it adds to the step before, and so what loses where the figure falls there
+ADDS: typing.Dict[LayerName, str] = {
+    "pf_host": "the cable, the fabric or the HCA itself",
+    "vf_host": "SR-IOV or its rate limits",
+    "vf_pod": "the pod: what is set for its VF, its place and its CPUs",
+    "gpu_pod": "the PCIe path to the GPU",
+}
+IN_PODS: typing.Tuple[LayerName, ...] = ("vf_pod", "gpu_pod")
+Hcas = typing.Mapping[str, ObservedHcas]
+#: what a pair must reach at least, in Gb/s; None where that is not known
+Bound = typing.Callable[[PairResult], typing.Optional[float]]
+#: layers of which one loses, from which figure in Gb/s, and the step at which that shows
+Loss = typing.Tuple[typing.List[LayerName], typing.Optional[float], typing.Optional[LayerStep]]
+
+
+class Cause(typing.NamedTuple):
+    """Something known of a step that explains its loss, and what to do about it."""
+
+    text: str
+    remedy: str
+
+
+def check_layers(ground: Ground, pairs: typing.Iterable[typing.Tuple[str, PairLayers]], bound: Bound, hcas: Hcas) -> typing.List[Finding]:
+    """A finding for each pair that was to be measured layer by layer.
+
+    :param pairs: of the fabric, with their subjects
+    :param bound: the floor of a pair, or what others of its kind reach, where that is more
+    :param hcas: of the nodes, for what is known of their slots
+    """
+    return [_judged(ground, subject, pair, bound, hcas) for subject, pair in pairs]
+
+
+def _judged(ground: Ground, subject: str, pair: PairLayers, bound: Bound, hcas: Hcas) -> Finding:
+    if not pair.steps:
+        remedy = "Reach the nodes through observers (docs/observers.md), or set bandwidth.layers: none; see bandwidth.suspect for the end at fault."
+        return Finding(
+            _CHECK, subject, UNKNOWN, "nothing", _expected(None), f"The pair was not measured layer by layer: {pair.why or 'no reason is given'}.", remedy
+        )
+    steps = [_doubted(ground, pair, step) for step in pair.steps]
+    least = bound(_as_pair(pair, steps[-1]))
+    measured, expected = "; ".join(map(_told, steps)), _expected(least)
+    lost, before, at = loser(least, steps, _wanted(ground))
+    missing = [step for step in steps if step.average_gbps is None and not step.absent]
+    unseen = "".join(f" {STEPS[step.layer]} could not be measured: {step.why}." for step in missing)
+    known = _known(lost or [step.layer for step in steps if not step.absent], steps, hcas)
+    if at is not None and before is not None and at.average_gbps is not None:
+        told = _fall(steps, at, before, at.average_gbps)
+        alternatives = " or ".join(ADDS[layer] for layer in lost)
+        causes = _causes(ground, lost, steps, before, hcas)
+        # from the first step on: nothing is told apart yet, only that it is slow, which bandwidth.floor and bandwidth.fleet say as well
+        if len(lost) > 1:
+            why = f"{told} What loses is {alternatives}, which is not told apart.{unseen} {known}"
+            remedy = f"{_to_measure(missing)} {' '.join(dict.fromkeys(cause.remedy for cause in causes))}".strip()
+            whole = steps[0].layer in lost
+            return Finding(_CHECK, subject, UNKNOWN if whole else FAIL, measured, expected, _with(why, causes), remedy)
+        remedy = " ".join(dict.fromkeys(cause.remedy for cause in causes)) or _remedy(lost[0], at)
+        return Finding(_CHECK, subject, FAIL, measured, expected, _with(f"{told} What loses is {alternatives}.{unseen} {known}", causes), remedy)
+    if missing:
+        why = f"No figure falls by more than {100 - 100 * TOLERANCE:.0f} % at a step that was measured.{unseen} {known}"
+        return Finding(_CHECK, subject, UNKNOWN, measured, expected, why.strip(), _to_measure(missing))
+    if ground.floor(_as_pair(pair, steps[-1]))[0] is None:
+        # to be as fast as others is no proof: all of them may be slow
+        remedy = "Write the rate that the links of this fabric shall have into line_rate.expected_gbps."
+        why = "No figure falls from step to step, and what the first must reach is not known: the cable and the fabric may lose. " + known
+        return Finding(_CHECK, subject, UNKNOWN, measured, expected, why.strip(), remedy)
+    last = next(step for step in reversed(steps) if step.average_gbps is not None)
+    if least is not None and (last.average_gbps or 0.0) < least:
+        why = f"The pair is too slow, and no single step takes more than {100 - 100 * TOLERANCE:.0f} %: each loses a little. {known}"
+        remedy = "Measure on idle nodes, and look at the settings of all steps: stage tuning names those that differ from what is advised."
+        return Finding(_CHECK, subject, FAIL, measured, expected, why.strip(), remedy)
+    if not pair.suspect:
+        return ok(_CHECK, subject, measured, expected)
+    why = f"The pair was a suspect in the rounds, and no step falls now: it was load of others or something that comes and goes. {known}"
+    remedy = "Run stage bandwidth again while the nodes and the fabric are idle; if the pair is slow again, read its errors: ibqueryerrors, dmesg."
+    return Finding(_CHECK, subject, WARN, measured, expected, why.strip(), remedy)
+
+
+def _wanted(ground: Ground) -> float:
+    """What the intent lets a pair send in pods, in Gb/s: that this is less than the host's is no loss."""
+    limit = ground.fabric.network.max_tx_rate
+    return ground.ways * limit / 1000 if limit else math.inf
+
+
+def loser(least: typing.Optional[float], steps: typing.Iterable[LayerStep], wanted: float = math.inf) -> Loss:
+    """Nothing where no figure falls.
+
+    :param least: what the first step must reach
+    :param wanted: most that pods are to send, in Gb/s
+    """
+    before, first, since = least, True, typing.cast(typing.List[LayerName], [])
+    for step in steps:
+        if step.absent:
+            continue
+        since.append(step.layer)
+        if step.average_gbps is None:
+            continue
+        most = min(before, wanted) if before is not None and step.layer in IN_PODS else before
+        # the floor is a fraction of the link already
+        if most is not None and step.average_gbps < (1.0 if first else TOLERANCE) * most:
+            return since, before, step
+        before, first, since = step.average_gbps, False, []
+    return [], None, None
+
+
+def _as_pair(pair: PairLayers, step: LayerStep) -> PairResult:
+    return PairResult(
+        pair.fabric,
+        pair.client,
+        pair.server,
+        average_gbps=step.average_gbps,
+        peak_gbps=step.peak_gbps,
+        message_bytes=step.message_bytes,
+        iterations=step.iterations,
+        rail=pair.rail,
+    )
+
+
+def _doubted(ground: Ground, pair: PairLayers, step: LayerStep) -> LayerStep:
+    """The step without a figure that is no measurement."""
+    doubt = ground.doubt(_as_pair(pair, step))
+    return LayerStep(step.layer, step.client, step.server, why=f"{gbps(step.average_gbps or 0.0)} is no measurement. {doubt.rstrip('.')}") if doubt else step
+
+
+def _expected(least: typing.Optional[float]) -> str:
+    first = f"the first step at {gbps(least)} or more" if least is not None else "a floor for the first step"
+    return f"{first}, and no step below {TOLERANCE:g} of the one before"
+
+
+def _told(step: LayerStep) -> str:
+    if step.average_gbps is not None:
+        return f"{STEPS[step.layer]} {gbps(step.average_gbps)}"
+    return f"{STEPS[step.layer]} {'not there' if step.absent else 'not measured'}: {step.why}"
+
+
+def _fall(steps: typing.Sequence[LayerStep], at: LayerStep, before: float, now: float) -> str:
+    earlier = [step for step in steps[: steps.index(at)] if step.average_gbps is not None]
+    of = STEPS[earlier[-1].layer] if earlier else "what the link must reach"
+    return f"The figure falls at the step '{STEPS[at.layer]}': {gbps(now)}, {100 * (1 - now / before):.0f} % less than {of} ({gbps(before)})."
+
+
+def _with(text: str, causes: typing.Iterable[Cause]) -> str:
+    """The text with what explains it."""
+    return " ".join([text.strip(), *(f"This explains it: {cause.text}." for cause in causes)])
+
+
+def _of(layers: typing.Iterable[LayerName], steps: typing.Iterable[LayerStep]) -> typing.List[LayerStep]:
+    return [step for step in steps if step.layer in layers]
+
+
+def _explains(rate: typing.Optional[int], before: float, step: LayerStep, ways: int) -> bool:
+    """Whether a limit in Mb/s explains a figure: it is below the one before, and the step came near to it."""
+    return bool(rate) and rate is not None and rate / 1000 < before and (step.average_gbps is None or step.average_gbps / ways > _NEAR * rate / 1000)
+
+
+def _senders(ground: Ground, step: LayerStep) -> typing.Tuple[LayerEnd, ...]:
+    """Whose limit of sending counts: of a write it is the client, unless both write."""
+    return (step.client,) if ground.ways == 1 else (step.client, step.server)
+
+
+def _causes(ground: Ground, lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], before: float, hcas: Hcas) -> typing.List[Cause]:
+    causes: typing.List[Cause] = []
+    for step in _of(lost, steps):
+        ends = (step.client, step.server)
+        if step.layer in ("vf_host", "vf_pod"):
+            for end in _senders(ground, step):
+                if _explains(end.max_tx_rate, before / ground.ways, step, ground.ways):
+                    text = f"the VF {end.function} of {end.node} may not send more than max_tx_rate {end.max_tx_rate} Mb/s"
+                    by_intent = ground.fabric.network.max_tx_rate == end.max_tx_rate
+                    where = "Remove network.max_tx_rate of the fabric from the intent, and apply it" if by_intent else f"See who sets it on {end.node}"
+                    causes.append(Cause(text, f"{where}: ip link show dev PF shows it, ip link set dev PF vf NUMBER max_tx_rate 0 takes it away."))
+        for end in ends:
+            if step.layer in IN_PODS and end.throttled:
+                text = f"the kernel held the pod on {end.node} back from its CPUs in {end.throttled} periods (pods.cpu {ground.fabric.pods.cpu})"
+                causes.append(Cause(text, "Raise pods.cpu of the fabric: kubectl get pod -o yaml shows the limit, cpu.stat of its cgroup the periods."))
+            if end.near is False:
+                text = f"on {end.node} the tool ran {end.binding}"
+                remedy = "Give the pod CPUs of the HCA's NUMA node: cpuManagerPolicy static and topologyManagerPolicy single-numa-node of the kubelet."
+                causes.append(Cause(text, remedy if step.layer in IN_PODS else "See the cpuset of the observer: cat /proc/self/status in it."))
+        if step.layer in ("pf_host", "gpu_pod"):
+            for end in ends:
+                link = _link(hcas, end)
+                slow = _slow(link) if link is not None else ""
+                if slow:
+                    remedy = f"Seat the card or its riser anew, and see the slot's settings in the BIOS: lspci -vv -s {end.function} on {end.node}."
+                    causes.append(Cause(f"the PCIe link of {end.function} of {end.node} {slow}", remedy))
+    return list(dict.fromkeys(causes))
+
+
+def _hca(hcas: Hcas, end: LayerEnd) -> typing.Optional[Hca]:
+    """The physical function of an end, as the node shows it."""
+    seen = hcas.get(end.node)
+    if seen is None or seen.value is None:
+        return None
+    by_address = {hca.pci.address: hca for hca in seen.value.hcas if hca.pci is not None}
+    found = by_address.get(end.function)
+    return found if found is None or found.physical_function is None else by_address.get(found.physical_function)
+
+
+def _link(hcas: Hcas, end: LayerEnd) -> typing.Optional[PcieLink]:
+    found = _hca(hcas, end)
+    return found.pci.link if found is not None and found.pci is not None else None
+
+
+def _slow(link: PcieLink) -> str:
+    """How a PCIe link runs below what both of its ends can do; empty where it does not, and where that is not known."""
+    could = [
+        min(most for most in pair if most is not None) if any(most is not None for most in pair) else None
+        for pair in ((link.max_speed, link.slot_speed), (link.max_width, link.slot_width))
+    ]
+    now = (link.current_speed, link.current_width)
+    if any(one is not None and most is not None and one < most for one, most in zip(now, could)):
+        return f"runs at {_number(now[0])} GT/s x{_number(now[1])}, and could at {_number(could[0])} GT/s x{_number(could[1])}"
+    return ""
+
+
+def _number(value: typing.Optional[float]) -> str:
+    return "?" if value is None else f"{value:g}"
+
+
+def _known(lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], hcas: Hcas) -> str:
+    """What is known of the ends at these steps, and what is not."""
+    words: typing.List[str] = []
+    for step in _of(lost, steps):
+        if step.absent:
+            continue
+        for end in (step.client, step.server):
+            text = "; ".join(_of_end(step.layer, end, hcas))
+            words.append(f"{STEPS[step.layer]}, {end.node}: {text}.")
+    return f"Known: {' '.join(words)}" if words else ""
+
+
+def _of_end(layer: LayerName, end: LayerEnd, hcas: Hcas) -> typing.Iterator[str]:
+    yield f"{end.device or 'device not known'} {end.function}".strip()
+    hca = _hca(hcas, end)
+    numa = hca.pci.numa_node if hca is not None and hca.pci is not None else None
+    yield f"NUMA node {numa}" if numa is not None else "NUMA node of the HCA not known"
+    yield f"the tool {end.binding}" if end.binding else "CPUs of the tool not known"
+    link = _link(hcas, end)
+    if layer in ("pf_host", "gpu_pod"):
+        speed = f"PCIe {_number(link.current_speed)} GT/s x{_number(link.current_width)}, MaxPayload {_number(link.payload)}" if link is not None else ""
+        yield speed or "PCIe link not known"
+    if layer in ("vf_host", "vf_pod"):
+        yield f"max_tx_rate {f'{end.max_tx_rate} Mb/s' if end.max_tx_rate else 'none' if end.max_tx_rate == 0 else 'not known'}"
+        yield f"VLAN priority {'not known' if end.vlan_qos is None else end.vlan_qos}"
+    if layer in IN_PODS:
+        yield "CPU throttling not known" if end.throttled is None else f"throttled in {end.throttled} periods"
+
+
+def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
+    """How the steps get figures that have none."""
+    return f"Have these steps measured, and run stage bandwidth again: {'; '.join(f'{STEPS[step.layer]} ({step.why})' for step in missing)}." if missing else ""
+
+
+def _remedy(layer: LayerName, step: LayerStep) -> str:
+    """Where nothing known explains the loss."""
+    pair = " and ".join(dict.fromkeys((step.client.node, step.server.node)))
+    address = step.client.function or "ADDRESS"
+    return {
+        "pf_host": f"On {pair}: see errors and cable with ibqueryerrors and mlxlink -d {address} -c -m, and the slot with lspci -vv -s {address}.",
+        "vf_host": f"On {pair}: see limits with ip -d link show, devlink port function rate show, and the QoS of the port with mlnx_qos -i PF.",
+        "vf_pod": f"On {pair}: see the VF with ip -d link show, tc qdisc show in the pod, its CPUs and limits with kubectl describe pod, and raise pods.cpu.",
+        "gpu_pod": f"On {pair}: see the way to the GPU with nvidia-smi topo -m, and switch ACS off on bridges between them: lspci -vvv | grep ACSCtl.",
+    }[layer]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the probe in an observer printed (see _render/commands.py) to an HCA and its virtual functions, as the host has them at this moment."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import json
+import re
+import typing
+
+from ..._model.errors import ParseError, RdmaError
+from ..._model.hca import VfAdministration
+from ..node.ip_link import vf_settings
+from .probe import Probe, ProbeError, parse
+
+_NUMBER = re.compile(r"[0-9]{1,5}", re.ASCII)
+_THROTTLED = re.compile(r"^nr_throttled ([0-9]{1,18})$", re.ASCII | re.MULTILINE)
+Interface = typing.Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """:ivar probe: what the probe of a pod shows as well, here of all functions of the HCA
+    :ivar functions: PCI address of each virtual function, by its number
+    :ivar netdevs: of each function, those that are in the host's network namespace
+    :ivar active: RDMA devices whose port is active
+    :ivar settings: what the physical function has set for its virtual ones, by their number
+    :ivar addresses: of each netdev, with the length of their prefix
+    """
+
+    probe: Probe
+    functions: typing.Dict[int, str]
+    netdevs: typing.Dict[str, typing.Tuple[str, ...]]
+    active: typing.FrozenSet[str]
+    settings: typing.Dict[int, VfAdministration]
+    addresses: typing.Dict[str, typing.Tuple[Interface, ...]]
+
+    def device(self, function: str) -> str:
+        """The RDMA device of a function in the host's namespaces.
+
+        :raises RdmaError: it has none
+        """
+        netdevs = self.netdevs.get(function, ())
+        if not netdevs:
+            raise ProbeError(f"{function} has no network interface on the host: a pod has it, or another driver")
+        return self.probe.device(netdevs[0], function)
+
+    def free(self, taken: typing.Container[str]) -> typing.Tuple[str, ...]:
+        """Virtual functions that no pod has, with an RDMA device; those with an active port first.
+
+        :param taken: of our own pods
+        """
+        found = []
+        for _number, function in sorted(self.functions.items()):
+            try:
+                device = self.device(function)
+            except RdmaError:
+                continue
+            if function not in taken:
+                found.append((device not in self.active, function))
+        return tuple(function for _inactive, function in sorted(found, key=lambda item: item[0]))
+
+    def administration(self, function: str) -> VfAdministration:
+        """What is set for a virtual function; nothing where that is not known."""
+        number = next((number for number, address in self.functions.items() if address == function), -1)
+        return self.settings.get(number, VfAdministration())
+
+    def address(self, function: str) -> typing.Optional[str]:
+        """An address of a function's interface that others can connect to, IPv4 if there is one."""
+        found = [item for netdev in self.netdevs.get(function, ()) for item in self.addresses.get(netdev, ()) if not item.is_link_local]
+        return next((str(item.ip) for item in sorted(found, key=lambda item: item.version)), None)
+
+    def leads(self, function: str, address: str) -> bool:
+        """Whether what goes to an address certainly leaves by this function: its interface is the only one with an address in that network."""
+        wanted = ipaddress.ip_address(address)
+        leading = {netdev for netdev, own in self.addresses.items() if any(wanted in item.network for item in own)}
+        return bool(leading) and leading <= set(self.netdevs.get(function, ()))
+
+
+def host(text: str, pf: str) -> Host:
+    """Parse the probe's lines. Never raises: what is missing shows when it is asked for.
+
+    :param pf: PCI address of the physical function
+    """
+    functions: typing.Dict[int, str] = {}
+    netdevs: typing.Dict[str, typing.List[str]] = {}
+    active: typing.Set[str] = set()
+    settings: typing.Dict[str, typing.Dict[int, VfAdministration]] = {}
+    addresses: typing.Dict[str, typing.Tuple[Interface, ...]] = {}
+    for line in text.splitlines():
+        word, _blank, rest = line.partition(" ")
+        key, _blank, value = rest.partition(" ")
+        if word == "vf" and _NUMBER.fullmatch(key) and value:
+            functions[int(key)] = value.strip().lower()
+        elif word == "net" and value:
+            netdevs.setdefault(key.lower(), []).append(value.strip())
+        elif word == "active":
+            active.add(rest.strip())
+        elif word == "settings":
+            try:
+                settings = vf_settings(rest)
+            except ParseError:
+                settings = {}
+        elif word == "addresses":
+            addresses = _addresses(rest)
+    mine = next((settings[name] for name in netdevs.get(pf, ()) if name in settings), {})
+    return Host(parse(text), functions, {key: tuple(names) for key, names in netdevs.items()}, frozenset(active), mine, addresses)
+
+
+def _addresses(text: str) -> typing.Dict[str, typing.Tuple[Interface, ...]]:
+    """Of ``ip -json address show``; an address that can't be read is left out, and nothing is connected to then."""
+    try:
+        links = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    found: typing.Dict[str, typing.Tuple[Interface, ...]] = {}
+    for link in links if isinstance(links, list) else ():
+        if not isinstance(link, dict) or not isinstance(link.get("ifname"), str):
+            continue
+        own = link.get("addr_info")
+        read = [_interface(item) for item in own if isinstance(item, dict)] if isinstance(own, list) else []
+        found[link["ifname"]] = tuple(item for item in read if item is not None)
+    return found
+
+
+def _interface(item: typing.Dict[str, typing.Any]) -> typing.Optional[Interface]:
+    try:
+        return ipaddress.ip_interface(f"{item.get('local')}/{item.get('prefixlen')}")
+    except ValueError:
+        return None
+
+
+def throttled(text: str) -> typing.Optional[int]:
+    """Periods in which a container was held back from its CPUs since it began, by the ``cpu.stat`` of its cgroup; None where it does not say."""
+    match = _THROTTLED.search(text)
+    return int(match.group(1)) if match else None

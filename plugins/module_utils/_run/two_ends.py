@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A server in one container and its client in another: started, awaited, and how both ended. A server that is left behind ends by its own limit, or when its
+container gets its next command."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.kubernetes import CommandResult
+from .._observe.kubernetes import ApiError, Shell
+from .._parse.pods import rping
+from .._parse.pods.failure import RETRIED, Failure, classify
+from .._render.commands import Command
+from .._schedule.measurements import SERVER_LIMIT, SLACK
+
+#: how often a client is tried while its server is not reached yet
+TRIES = 5
+#: seconds that the server of a failed client has to end by itself; text that it never prints; exit codes of a process that was killed
+SETTLE, NEVER, KILLED = 2.0, "\0", (137, 143)
+
+Judge = typing.Callable[[CommandResult], typing.Optional[Failure]]
+Outcome = typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]
+#: a connection to a container, opened where there is none
+Opened = typing.Callable[[], Shell]
+
+
+def failure_of(result: CommandResult) -> typing.Optional[Failure]:
+    """The failure of a command that ran in a pod, None when it exited with 0."""
+    return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
+
+
+def both(
+    there: typing.Tuple[Opened, Command], here: typing.Tuple[Opened, Command], up: str, limit: int, judge_server: bool, judge: Judge = failure_of
+) -> Outcome:
+    """Run a server, and its client once the server is up. What the client did, and the failure of either.
+
+    :param up: text by which the server shows that it is about to listen
+    :param limit: seconds that the client has inside of its container
+    :param judge_server: whether the server's exit code counts; rping's does not (it fails on success)
+    :param judge: of what the client did; its exit code, unless something else is given
+    """
+    try:
+        server, client = there[0](), here[0]()
+        server.start(there[1])
+        return _client(server, client, here[1], up, limit, judge_server, judge)
+    except ApiError as error:
+        return None, Failure("exec_lost", str(error)[:300])
+
+
+def _client(server: Shell, client: Shell, command: Command, up: str, limit: int, judge_server: bool, judge: Judge) -> Outcome:
+    if not server.wait_for(up, SERVER_LIMIT) and not server.running:
+        ended = server.wait(0)
+        return None, failure_of(ended) or Failure("peer_gone", "the server ended at once")
+    for _number in range(TRIES):
+        client.start(command)
+        ran = client.wait(limit + SLACK)
+        failure = judge(ran)
+        # it said that it is about to listen: a client that came a moment too early tries again, as long as the server runs
+        if failure is None or failure.kind not in RETRIED or not server.running:
+            break
+    if failure is None and judge_server:
+        failure = failure_of(server.wait(SLACK))
+    elif failure is not None:
+        failure = _left(server, limit, failure) or failure
+    return ran, failure
+
+
+def _left(server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
+    """How the server ended, where that says more than the client's words of it: it was killed, and not by its limit, or it left the client."""
+    server.wait_for(NEVER, SETTLE)
+    if server.running:
+        return None
+    ended = server.wait(0)
+    if ended.exit_code in KILLED and ended.seconds < limit:
+        return Failure("peer_gone", f"the server was killed (exit code {ended.exit_code}); the client said: {failure.evidence}"[:300])
+    if failure.kind == "disconnected":
+        how = f"the server ended with exit code {ended.exit_code} after {ended.seconds:.0f} s: {rping.tail(ended.output)}"
+        return Failure("disconnected", f"{failure.evidence}; {how}"[:500])
+    return None

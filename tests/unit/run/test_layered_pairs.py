@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Suspects layer by layer: what runs in observers and pods, what keeps a step from its figure, and that nothing stays. All of the cluster is played."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, LayerStep
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._run.layers import FIRST_PORT
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
+
+from .test_pairs import FABRIC, TABLE, Api, Clock, Shell
+
+PF, IN_POD, FREE = "0000:01:00.0", "0000:01:10.0", "0000:01:10.2"
+#: below and above the floor of the intent, in Gb/s
+SLOW, GOOD = TABLE.format("0.004000"), TABLE.format("0.080000")
+OBSERVERS = ObserversFacts(
+    "linerate-observers", "registry.example/tools", tuple(Observer(node, "ready", pod=f"observer-{node}", container="observer") for node in "ab")
+)
+SETTINGS = json.dumps([{"ifname": "eth1", "vfinfo_list": [{"vf": 0, "rate": {"max_tx": 4, "min_tx": 0}}, {"vf": 1, "rate": {"max_tx": 0, "min_tx": 0}}]}])
+HOST = "\n".join(
+    (
+        f"vf 0 {IN_POD}",
+        f"vf 1 {FREE}",
+        f"net {PF} eth1",
+        f"net {FREE} eth1v1",
+        f"pci {PF} mlx5_0",
+        f"pci {FREE} mlx5_2",
+        "active mlx5_2",
+        f"settings {SETTINGS}",
+        "addresses []",
+    )
+)
+
+
+class Cloud(Api):
+    """With an observer on each node.
+
+    :ivar figures: what ib_write_bw prints, by its device
+    :ivar host: what an observer's shell says first
+    """
+
+    def __init__(self, host: str = HOST, **figures: str) -> None:
+        super().__init__(probe=f"env PCIDEVICE_X={IN_POD}\nphysfn {IN_POD} {PF}\n")
+        self.host, self.figures = host, {"siw": SLOW, "mlx5_0": GOOD, "mlx5_2": GOOD, **figures}
+        self.opened: typing.List[Shell] = []
+        self.interrupted = ""
+        self.looks: typing.Dict[str, typing.List[str]] = {"cpu.stat": ["nr_throttled 2"], "use_cuda": [""]}
+
+    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
+        if kind == "Node":
+            addresses = [{"type": "Hostname", "address": name}, {"type": "InternalIP", "address": f"10.1.0.{ord(name)}"}]
+            return {"kind": "Node", "metadata": {"name": name}, "status": {"addresses": addresses}}
+        return super().get(kind, namespace, name)
+
+    def shell(self, namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: typing.Any) -> Shell:
+        if namespace != "linerate-observers":
+            return super().shell(namespace, pod, container, command, clock)
+        assert command[-1] == PF and container == "observer"
+        made = Shell(CommandResult("shell", 0, self.host), lambda line: self.ran_by(pod, line))
+        self.opened.append(made)
+        return made
+
+    def ran_by(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
+        if command[0] == "sh":
+            answers = self.looks["cpu.stat" if "cpu.stat" in command[2] else "use_cuda"]
+            return CommandResult("sh", 0, answers.pop(0) if len(answers) > 1 else answers[0])
+        if "ib_write_bw" not in command:
+            return super().ran_by(node, command)
+        device = command[command.index("-d") + 1]
+        client = command[-1].startswith("10.")
+        self.ran.append((device, "client" if client else "server", node, command))
+        if device == self.interrupted:
+            raise KeyboardInterrupt
+        figure = self.figures["gpu" if "--use_cuda=0" in command else "siw" if device.startswith("siw") else device]
+        return CommandResult(" ".join(command), 0 if figure else 1, (figure or "Port number 1 state is Down") if client or not figure else "")
+
+
+def run(api: typing.Any, observers: typing.Optional[ObserversFacts] = OBSERVERS, **changes: typing.Any) -> BandwidthFacts:
+    fabric = {**FABRIC, "pods": {**FABRIC["pods"], "connection": "tcp"}, "bandwidth": {"directions": "one"}, **changes}
+    intent = parse_intent([fabric])
+    plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), {}, parallel=2, pod_seconds=60.0)
+    return Bench(typing.cast(Cluster, api), plan, Clock(), lambda seconds: None, lambda line: None, observers=observers).run()
+
+
+def steps(facts: BandwidthFacts) -> typing.Dict[str, LayerStep]:
+    (found,) = facts.layers
+    assert (found.client, found.server) == ("a", "b") and list(found.steps)
+    return {step.layer: step for step in found.steps}
+
+
+def test_a_suspect_is_measured_from_the_cable_up_and_nothing_stays() -> None:
+    api = Cloud()
+    found = steps(run(api))
+    assert {layer: step.average_gbps for layer, step in found.items()} == {"pf_host": 0.08, "vf_host": 0.08, "vf_pod": 0.004, "gpu_pod": None}
+    assert [(step.client.function, step.server.device) for step in found.values()][:3] == [(PF, "mlx5_0"), (FREE, "mlx5_2"), (IN_POD, "siw-b")]
+    assert found["gpu_pod"].absent and "no GPU" in found["gpu_pod"].why
+    assert api.pods == {} and len(api.opened) == 2 and not any(shell.open for shell in api.opened)
+
+
+def test_on_the_host_both_ends_meet_at_the_node_s_own_address_by_the_same_command() -> None:
+    api = Cloud()
+    run(api)
+    (server,), (client,) = ([item for item in api.ran if item[0] == "mlx5_0" and item[1] == role] for role in ("server", "client"))
+    assert (client[2], server[2]) == ("observer-a", "observer-b") and client[3][-1] == f"10.1.0.{ord('b')}"
+    assert client[3][:-1] == server[3] and "timeout" in server[3] and str(FIRST_PORT) in server[3]
+
+
+def test_what_is_set_for_the_functions_is_read_while_the_pods_have_them() -> None:
+    api = Cloud()
+    api.looks["cpu.stat"] = ["nr_throttled 2", "nr_throttled 2", "nr_throttled 9", "nr_throttled 2"]
+    found = steps(run(api))
+    assert (found["vf_host"].client.max_tx_rate, found["vf_pod"].client.max_tx_rate) == (0, 4)
+    assert (found["vf_pod"].client.throttled, found["vf_pod"].server.throttled) == (7, 0)
+
+
+def test_who_is_fast_enough_starts_nothing() -> None:
+    api = Cloud(siw=GOOD)
+    assert run(api).layers == () and api.opened == []
+
+
+@pytest.mark.parametrize(("wanted", "number"), [("none", 0), ("suspects", 0), ("all", 1)])
+def test_the_intent_says_who_is_looked_at(wanted: str, number: int) -> None:
+    assert len(run(Cloud(siw=GOOD), bandwidth={"directions": "one", "layers": wanted}).layers) == number
+
+
+def test_without_observers_nothing_more_is_started_unless_it_is_asked_for() -> None:
+    assert run(Cloud(), None).layers == ()
+    found = steps(run(Cloud(), None, bandwidth={"directions": "one", "layers": "suspects"}))
+    assert "no observers" in found["pf_host"].why and "no observers" in found["vf_host"].why and found["vf_pod"].average_gbps == 0.004
+
+
+def test_a_node_by_ssh_and_one_whose_observer_did_not_start_say_so() -> None:
+    half = dataclasses.replace(OBSERVERS, nodes=(OBSERVERS.nodes[0],))
+    assert "ssh" in steps(run(Cloud(), half))["pf_host"].why
+    late = dataclasses.replace(OBSERVERS, nodes=(OBSERVERS.nodes[0], Observer("b", "failed", "image", "cannot pull")))
+    assert "cannot pull" in steps(run(Cloud(), late))["pf_host"].why
+
+
+def test_without_a_free_function_the_step_has_that_reason_and_the_others_go_on() -> None:
+    found = steps(run(Cloud(HOST.replace(f"net {FREE} eth1v1\n", ""))))
+    assert "none of the 2 virtual functions" in found["vf_host"].why and not found["vf_host"].absent
+    assert (found["pf_host"].average_gbps, found["vf_pod"].average_gbps) == (0.08, 0.004)
+
+
+def test_a_step_that_fails_has_the_words_of_the_tool() -> None:
+    found = steps(run(Cloud(mlx5_2="")))
+    assert "state is Down" in found["vf_host"].why and found["vf_host"].average_gbps is None and found["vf_pod"].average_gbps == 0.004
+
+
+def test_an_image_without_the_tool_is_the_reason() -> None:
+    assert "ib_write_bw" in steps(run(Cloud(f"{HOST}\nmissing ib_write_bw")))["pf_host"].why
+
+
+def test_an_observer_that_is_gone_is_the_reason() -> None:
+    class Gone(Cloud):
+        def shell(self, namespace: str, *rest: typing.Any) -> Shell:
+            if namespace == "linerate-observers":
+                raise ApiError(404, "NotFound", "pods observer-a not found", "exec")
+            return super().shell(namespace, *rest)
+
+    found = steps(run(Gone()))
+    assert "observer-a not found" in found["pf_host"].why and found["vf_pod"].average_gbps == 0.004
+
+
+def test_over_rdma_cm_the_host_needs_an_address_by_which_the_function_is_reached() -> None:
+    wanted = {"pods": FABRIC["pods"]}
+    assert "needs an address" in steps(run(Cloud(), **wanted))["pf_host"].why
+    own = [{"ifname": "eth1", "addr_info": [{"local": "10.9.0.1", "prefixlen": 24}]}]
+    api = Cloud(HOST.replace("addresses []", f"addresses {json.dumps(own)}"))
+    found = steps(run(api, **wanted))
+    assert found["pf_host"].average_gbps == 0.08 and "needs an address" in found["vf_host"].why
+    assert next(item[3][-1] for item in api.ran if item[0] == "mlx5_0" and item[1] == "client") == "10.9.0.1"
+    twice = [*own, {"ifname": "eth0", "addr_info": [{"local": "10.9.0.7", "prefixlen": 24}]}]
+    assert "not only" in steps(run(Cloud(HOST.replace("addresses []", f"addresses {json.dumps(twice)}")), **wanted))["pf_host"].why
+
+
+def test_the_memory_of_a_gpu_is_measured_where_there_is_one_and_the_tool_can() -> None:
+    api = Cloud(gpu=SLOW, siw=SLOW)
+    api.looks["use_cuda"] = ["gpu tool"]
+    assert steps(run(api))["gpu_pod"].average_gbps == 0.004
+    assert [item[3] for item in api.ran if "--use_cuda=0" in item[3]]
+    api = Cloud()
+    api.looks["use_cuda"] = ["gpu"]
+    found = steps(run(api))["gpu_pod"]
+    assert "--use_cuda" in found.why and not found.absent
+
+
+def test_an_interrupt_leaves_neither_a_pod_nor_a_connection() -> None:
+    api = Cloud()
+    api.interrupted = "mlx5_0"
+    with pytest.raises(KeyboardInterrupt):
+        run(api)
+    assert api.pods == {} and api.opened and not any(shell.open for shell in api.opened)
