@@ -222,7 +222,7 @@ class Layers:
         now = self._throttled(pod)
         held_back = None if now is None or before is None else max(0, now - before)
         # bound to CPUs of the HCA's NUMA node, or it says that it has none of them
-        near = True if pod.cpus else False if pod.binding.startswith("on other CPUs") else None
+        near = True if pod.cpus else False if pod.far_cpus else None
         end = LayerEnd(pod.node, pod.device or "", pod.pci or "", pod.binding, near, throttled=held_back)
         try:
             own = self._host(pod).seen.administration(pod.pci or "")
