@@ -54,19 +54,19 @@ class Facts:
     :ivar nodes: names of the nodes that must take part
     :ivar bandwidth: answer of rdma_bandwidth; None when it did not run
     :ivar hcas: answer of node_info of each node; with the next two, what its links could carry, and where a suspect is
-    :ivar functions: the same after virtual functions were made; only what these are held back by is told from it
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar topologies: answer of fabric_info of each node
     :ivar earlier: what kept runs have measured
+    :ivar functions: HCAs of each node after virtual functions were made; only what these are held back by is told from it
     """
 
     nodes: typing.Tuple[str, ...] = ()
     bandwidth: typing.Optional[BandwidthFacts] = None
     hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
-    functions: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
     earlier: Earlier = dataclasses.field(default_factory=Earlier)
+    functions: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
