@@ -200,6 +200,45 @@ def _limit_functions(rate: int) -> Action:
     return act
 
 
+#: what RDMA on the host gets, in steady figures: what soft RDMA reaches by itself varies threefold
+_STEADY, _SLOW = "12mbit", "3mbit"
+
+
+def _on_functions(lab: Lab, target: Target, functions: typing.Sequence[str], commands: str) -> None:
+    """Run shell commands for each network interface of these functions of the storage NIC that the host has, which is ``$netdev`` in them."""
+    netdev = lab.description.sriov.netdev
+    places = {"pf": f"/sys/class/net/{netdev}/device/net/*", "vf": f"/sys/class/net/{netdev}/device/virtfn*/net/*"}
+    folders = " ".join(places[one] for one in functions)
+    _on_worker(lab, target.worker, f'for folder in {folders}; do [ -e "$folder" ] || continue; netdev=${{folder##*/}}; {commands}; done')
+
+
+def _limited(rate: str) -> str:
+    return f'tc qdisc replace dev "$netdev" root tbf rate {rate} burst 16kb latency 400ms || exit 1'
+
+
+def _host_rdma_on(lab: Lab, target: Target) -> str:
+    add = 'ip link set "$netdev" up && rdma link add "rxe-$netdev" type rxe netdev "$netdev" || exit 1'
+    _on_functions(lab, target, ("pf", "vf"), f"{add}; {_limited(_STEADY)}")
+    return f"{target.worker}: the storage NIC and its virtual functions have RDMA devices on the host, which send {_STEADY}"
+
+
+def _host_rdma_off(lab: Lab, target: Target) -> str:
+    # a function that a pod had since has lost its device on the way
+    remove = 'rdma link delete "rxe-$netdev" 2> /dev/null; tc qdisc del dev "$netdev" root 2> /dev/null; true'
+    _on_functions(lab, target, ("pf", "vf"), remove)
+    return f"{target.worker}: the storage NIC has no RDMA device on the host"
+
+
+def _host_rate(function: str, rate: str) -> Action:
+    """A limit of one kind of function on the host, which has RDMA devices there (``host-rdma``)."""
+
+    def act(lab: Lab, target: Target) -> str:
+        _on_functions(lab, target, (function,), _limited(rate))
+        return f"{target.worker}: the {function.upper()} of the storage NIC sends {rate} at most on the host"
+
+    return act
+
+
 def _in_pods(*commands: str, otherwise: str = "exit 1") -> Action:
     """Run commands in the network namespace of each of a worker's pods that has a VF, which is net1 there.
 
@@ -445,6 +484,17 @@ CLUSTER_FAULTS = (
         _back_in_pods(_FAST_OUT, _FAST_IN),
     ),
     Fault("vf-limited", "the PF lets each VF of a worker send 3 Mb/s at most", ("worker",), _limit_functions(3), _limit_functions(0)),
+    Fault(
+        "host-rdma", "the storage NIC and its virtual functions have RDMA devices on a worker itself, as HCAs do", ("worker",), _host_rdma_on, _host_rdma_off
+    ),
+    Fault("slow-pf", "the storage NIC of a worker with host-rdma sends 3 Mb/s at most", ("worker",), _host_rate("pf", _SLOW), _host_rate("pf", _STEADY)),
+    Fault(
+        "slow-vf",
+        "the VFs that no pod has of a worker with host-rdma send 3 Mb/s at most",
+        ("worker",),
+        _host_rate("vf", _SLOW),
+        _host_rate("vf", _STEADY),
+    ),
     Fault("slow-direction", "the VFs in a worker's pods send 3 Mb/s at most", ("worker",), _in_pods(_SLOW_OUT), _back_in_pods(_FAST_OUT)),
     Fault(
         "rdma-dropped",

@@ -88,6 +88,7 @@ done
 for state in /sys/class/infiniband/*/ports/1/state; do
   device=${state%/ports/1/state}
   [ -r "$state" ] && read -r text < "$state" && [ "$text" = "4: ACTIVE" ] && echo "active ${device##*/}"
+  [ -r "$device/node_type" ] && read -r text < "$device/node_type" && [ "$text" = "4: RNIC" ] && echo "rnic ${device##*/}"
 done
 if command -v ip > /dev/null; then
   echo "settings $(ip -j link show | tr -d '\n')"

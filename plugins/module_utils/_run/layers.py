@@ -16,6 +16,7 @@ from .._model.intent import Fabric
 from .._model.observers import Observer, ObserversFacts
 from .._observe.kubernetes import Clock, Cluster, Shell
 from .._parse.kubernetes.core import internal_address
+from .._parse.kubernetes.resource import name_of
 from .._parse.pods import perftest
 from .._parse.pods.host import Host, host, throttled
 from .._render import commands
@@ -76,7 +77,11 @@ class Layers:
         #: by node and physical function
         self._shells: typing.Dict[typing.Tuple[str, str], Shell] = {}
         self._hosts: typing.Dict[typing.Tuple[str, str], _OnHost] = {}
-        self._addresses: typing.Dict[str, typing.Optional[str]] = {}
+
+    @functools.cached_property
+    def _nodes(self) -> typing.Mapping[str, typing.Optional[str]]:
+        """The addresses of the nodes among each other. Who measures may list nodes, and need not be let to get one."""
+        return {name_of(item): internal_address(item) for item in self._cluster.list("Node").items}
 
     def close(self) -> None:
         """Leave the observers. What still runs there ends with its connection, and by its own limit."""
@@ -173,30 +178,31 @@ class Layers:
         devices = [end.seen.device(function) for end, function in zip(ends, functions)]
         described = [self._end(end, function, device) for end, function, device in zip(ends, functions, devices)]
         step = LayerStep(layer, described[0], described[1])
-        address = self._meet(ends, functions)
+        # in pods the site may want rdma_cm, for which functions on the host have no addresses; only iWARP can't do without
+        connection: typing.Literal["tcp", "rdma_cm"] = "rdma_cm" if any(device in end.seen.rnics for end, device in zip(ends, devices)) else "tcp"
+        address = self._meet(ends, functions, connection)
+        fabric = dataclasses.replace(self._fabric, pods=dataclasses.replace(self._fabric.pods, connection=connection))
         port = FIRST_PORT + next(self._ports) % PORTS
         cpus = [end.seen.probe.binding(function)[0] for end, function in zip(ends, functions)]
         opened = [functools.partial(self._shells.__getitem__, (end.node, end.pf)) for end in ends]
-        here, there = (commands.write_bandwidth(self._fabric, devices[at], cpus[at], port, address, at == 1) for at in (0, 1))
+        here, there = (commands.write_bandwidth(fabric, devices[at], cpus[at], port, address, at == 1) for at in (0, 1))
         return self._run(step, (opened[1], there), (opened[0], here))
 
-    def _meet(self, ends: typing.Tuple[_OnHost, _OnHost], functions: typing.Tuple[str, str]) -> str:
+    def _meet(self, ends: typing.Tuple[_OnHost, _OnHost], functions: typing.Tuple[str, str], connection: str) -> str:
         """The address at which the client finds the server. Over TCP, that is the node's own: the two ends name their devices, so that the data takes no
         other way. rdma_cm takes the device that leads to the address, which must be this one.
         """
         node = ends[1].node
-        if self._fabric.pods.connection != "rdma_cm":
-            if node not in self._addresses:
-                self._addresses[node] = internal_address(self._cluster.get("Node", "", node))
-            address = self._addresses[node]
+        if connection == "tcp":
+            address = self._nodes.get(node)
             if address is None:
                 raise _NoStep(f"the node {node} tells no InternalIP")
             return address
         address = ends[1].seen.address(functions[1])
         if address is None:
-            raise _NoStep(f"pods.connection is rdma_cm, which needs an address on the interface of {functions[1]} of {node}, and it has none")
+            raise _NoStep(f"iWARP connects over rdma_cm, which needs an address on the interface of {functions[1]} of {node}, and it has none")
         if not ends[0].seen.leads(functions[0], address):
-            raise _NoStep(f"pods.connection is rdma_cm, and on {ends[0].node} not only {functions[0]} leads to {address}, or it does not")
+            raise _NoStep(f"iWARP connects over rdma_cm, and on {ends[0].node} not only {functions[0]} leads to {address}, or it does not")
         return address
 
     @staticmethod

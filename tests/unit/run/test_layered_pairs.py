@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, LayerStep
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.layers import FIRST_PORT
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
@@ -57,11 +57,12 @@ class Cloud(Api):
         self.interrupted = ""
         self.looks: typing.Dict[str, typing.List[str]] = {"cpu.stat": ["nr_throttled 2"], "use_cuda": [""]}
 
-    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
-        if kind == "Node":
-            addresses = [{"type": "Hostname", "address": name}, {"type": "InternalIP", "address": f"10.1.0.{ord(name)}"}]
-            return {"kind": "Node", "metadata": {"name": name}, "status": {"addresses": addresses}}
-        return super().get(kind, namespace, name)
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
+        found = super().list(kind, namespace, selector)
+        for item in found.items if kind == "Node" else ():
+            name = item["metadata"]["name"]
+            item["status"]["addresses"] = [{"type": "Hostname", "address": name}, {"type": "InternalIP", "address": f"10.1.0.{ord(name)}"}]
+        return found
 
     def shell(self, namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: typing.Any) -> Shell:
         if namespace != "linerate-observers":
@@ -87,7 +88,7 @@ class Cloud(Api):
 
 
 def run(api: typing.Any, observers: typing.Optional[ObserversFacts] = OBSERVERS, **changes: typing.Any) -> BandwidthFacts:
-    fabric = {**FABRIC, "pods": {**FABRIC["pods"], "connection": "tcp"}, "bandwidth": {"directions": "one"}, **changes}
+    fabric = {**FABRIC, "bandwidth": {"directions": "one"}, **changes}
     intent = parse_intent([fabric])
     plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), {}, parallel=2, pod_seconds=60.0)
     return Bench(typing.cast(Cluster, api), plan, Clock(), lambda seconds: None, lambda line: None, observers=observers).run()
@@ -113,7 +114,8 @@ def test_on_the_host_both_ends_meet_at_the_node_s_own_address_by_the_same_comman
     run(api)
     (server,), (client,) = ([item for item in api.ran if item[0] == "mlx5_0" and item[1] == role] for role in ("server", "client"))
     assert (client[2], server[2]) == ("observer-a", "observer-b") and client[3][-1] == f"10.1.0.{ord('b')}"
-    assert client[3][:-1] == server[3] and "timeout" in server[3] and str(FIRST_PORT) in server[3]
+    # no address on these functions is needed, whatever pods need
+    assert "-R" not in client[3] and client[3][:-1] == server[3] and "timeout" in server[3] and str(FIRST_PORT) in server[3]
 
 
 def test_what_is_set_for_the_functions_is_read_while_the_pods_have_them() -> None:
@@ -173,16 +175,16 @@ def test_an_observer_that_is_gone_is_the_reason() -> None:
     assert "observer-a not found" in found["pf_host"].why and found["vf_pod"].average_gbps == 0.004
 
 
-def test_over_rdma_cm_the_host_needs_an_address_by_which_the_function_is_reached() -> None:
-    wanted = {"pods": FABRIC["pods"]}
-    assert "needs an address" in steps(run(Cloud(), **wanted))["pf_host"].why
+def test_iwarp_needs_an_address_on_the_host_by_which_the_function_is_reached() -> None:
+    iwarp = f"{HOST}\nrnic mlx5_0\nrnic mlx5_2"
+    assert "needs an address" in steps(run(Cloud(iwarp)))["pf_host"].why
     own = [{"ifname": "eth1", "addr_info": [{"local": "10.9.0.1", "prefixlen": 24}]}]
-    api = Cloud(HOST.replace("addresses []", f"addresses {json.dumps(own)}"))
-    found = steps(run(api, **wanted))
+    api = Cloud(iwarp.replace("addresses []", f"addresses {json.dumps(own)}"))
+    found = steps(run(api))
     assert found["pf_host"].average_gbps == 0.08 and "needs an address" in found["vf_host"].why
     assert next(item[3][-1] for item in api.ran if item[0] == "mlx5_0" and item[1] == "client") == "10.9.0.1"
     twice = [*own, {"ifname": "eth0", "addr_info": [{"local": "10.9.0.7", "prefixlen": 24}]}]
-    assert "not only" in steps(run(Cloud(HOST.replace("addresses []", f"addresses {json.dumps(twice)}")), **wanted))["pf_host"].why
+    assert "not only" in steps(run(Cloud(iwarp.replace("addresses []", f"addresses {json.dumps(twice)}"))))["pf_host"].why
 
 
 def test_the_memory_of_a_gpu_is_measured_where_there_is_one_and_the_tool_can() -> None:

@@ -26,6 +26,7 @@ class Host:
     :ivar functions: PCI address of each virtual function, by its number
     :ivar netdevs: of each function, those that are in the host's network namespace
     :ivar active: RDMA devices whose port is active
+    :ivar rnics: RDMA devices of iWARP, which connect over rdma_cm alone
     :ivar settings: what the physical function has set for its virtual ones, by their number
     :ivar addresses: of each netdev, with the length of their prefix
     """
@@ -34,6 +35,7 @@ class Host:
     functions: typing.Dict[int, str]
     netdevs: typing.Dict[str, typing.Tuple[str, ...]]
     active: typing.FrozenSet[str]
+    rnics: typing.FrozenSet[str]
     settings: typing.Dict[int, VfAdministration]
     addresses: typing.Dict[str, typing.Tuple[Interface, ...]]
 
@@ -86,7 +88,7 @@ def host(text: str, pf: str) -> Host:
     """
     functions: typing.Dict[int, str] = {}
     netdevs: typing.Dict[str, typing.List[str]] = {}
-    active: typing.Set[str] = set()
+    devices: typing.Dict[str, typing.Set[str]] = {"active": set(), "rnic": set()}
     settings: typing.Dict[str, typing.Dict[int, VfAdministration]] = {}
     addresses: typing.Dict[str, typing.Tuple[Interface, ...]] = {}
     for line in text.splitlines():
@@ -96,8 +98,8 @@ def host(text: str, pf: str) -> Host:
             functions[int(key)] = value.strip().lower()
         elif word == "net" and value:
             netdevs.setdefault(key.lower(), []).append(value.strip())
-        elif word == "active":
-            active.add(rest.strip())
+        elif word in devices:
+            devices[word].add(rest.strip())
         elif word == "settings":
             try:
                 settings = vf_settings(rest)
@@ -106,7 +108,8 @@ def host(text: str, pf: str) -> Host:
         elif word == "addresses":
             addresses = _addresses(rest)
     mine = next((settings[name] for name in netdevs.get(pf, ()) if name in settings), {})
-    return Host(parse(text), functions, {key: tuple(names) for key, names in netdevs.items()}, frozenset(active), mine, addresses)
+    own = {key: tuple(names) for key, names in netdevs.items()}
+    return Host(parse(text), functions, own, frozenset(devices["active"]), frozenset(devices["rnic"]), mine, addresses)
 
 
 def _addresses(text: str) -> typing.Dict[str, typing.Tuple[Interface, ...]]:
