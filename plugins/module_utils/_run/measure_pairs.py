@@ -231,6 +231,8 @@ class Bench:
             self._say(f"{fabric.name} {client.node} -> {server.node}{rail}: {how}, {figure}{'; once more' if again else ''}")
             if not again:
                 break
+            if "exec_lost" in (result.failure, result.ping_failure):
+                self._pods.await_api()
         return dataclasses.replace(result, commands=ran, seconds=round(self._clock() - start, 1))
 
     def _attempt(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int) -> PairResult:

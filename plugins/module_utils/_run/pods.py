@@ -8,6 +8,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import functools
+import threading
 import typing
 
 from .._check.controllers.image_pull import names_cause
@@ -37,6 +38,8 @@ Say = typing.Callable[[str], None]
 SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), FABRIC_LABEL])
 #: seconds of the look into a pod
 PROBE_LIMIT = 30
+#: seconds after which a pod that does not go is looked at: does its node live
+LOST_SECONDS = 15.0
 #: reason of a pod that the kubelet ended after its activeDeadlineSeconds
 _OVERDUE = "DeadlineExceeded"
 #: why a run in check mode has no pods
@@ -91,6 +94,11 @@ def unstarted(plan: Plan, reason: str) -> typing.Tuple[RdmaPod, ...]:
     )
 
 
+def away(error: ApiError) -> bool:
+    """Whether the API server may be back in a moment."""
+    return error.status == 0 or error.passing
+
+
 class Pods:
     """The pods of one run.
 
@@ -109,6 +117,9 @@ class Pods:
         self._shells: typing.Dict[str, Shell] = {}
         #: likewise: what somebody else makes under such a name is not ours to delete
         self._uids: typing.Dict[str, str] = {}
+        #: one thread asks for all whether the API server is back, and when it last was
+        self._asking = threading.Lock()
+        self._answered = 0.0
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, ClusterNode]:
@@ -355,10 +366,36 @@ class Pods:
             if not item["metadata"].get("deletionTimestamp"):
                 metadata = item["metadata"]
                 self._cluster.delete("Pod", metadata["namespace"], metadata["name"], grace_seconds=1, only={"uid": metadata["uid"]})
-        end = self._clock() + self._plan.pod_seconds
-        while found and self._clock() < end and self._cluster.list("Pod", selector=SELECTOR).items:
+        end, look, left = self._clock() + self._plan.pod_seconds, self._clock() + LOST_SECONDS, found
+        while left and self._clock() < end:
             self._pause(1.0)
+            left = self._cluster.list("Pod", selector=SELECTOR).items
+            if left and self._clock() >= look:
+                look = self._clock() + LOST_SECONDS
+                self._let_go(left)
         return tuple(sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in found))
+
+    def _let_go(self, left: typing.Iterable[Resource]) -> None:
+        """Delete the objects of pods whose nodes are lost, for nobody is there who says that they ended: a kubelet that comes back ends what has no object."""
+        living = {node.name for node in map(kubernetes.node, self._cluster.list("Node").items) if node.ready}
+        for item in left:
+            metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
+            if node and node not in living:
+                self._say(f"{node} is lost: its pod {metadata['name']} is deleted without its word")
+                self._cluster.delete("Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]})
+
+    def await_api(self) -> None:
+        """Wait until the API server answers, at most ``pod_seconds``: what is tried while it is away would say nothing."""
+        since = self._clock()
+        with self._asking:
+            while self._answered < since and not self._over and self._clock() < since + self._plan.pod_seconds:
+                try:
+                    self._cluster.version()
+                except ApiError as error:
+                    if away(error):
+                        self._pause(1.0)
+                        continue
+                self._answered = self._clock()
 
     def leave(self) -> None:
         """Close the connections; the pods stay."""
@@ -369,12 +406,16 @@ class Pods:
     def end(self) -> typing.Tuple[str, ...]:
         """Close the connections and remove the pods: what is still there afterwards. An API server that is away then must not hide what was measured."""
         self.leave()
-        try:
-            self.remove()
-            left = self._cluster.list("Pod", selector=SELECTOR).items
-        except ApiError as error:
-            return (f"not known: {error}",)
-        return tuple(sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in left))
+        end = self._clock() + self._plan.pod_seconds
+        while True:
+            try:
+                self.remove()
+                left = self._cluster.list("Pod", selector=SELECTOR).items
+                return tuple(sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in left))
+            except ApiError as error:
+                if not away(error) or self._clock() >= end:
+                    return (f"not known: {error}",)
+            self._pause(1.0)
 
     def fate(self, *pods: RdmaPod) -> typing.Optional[Failure]:
         """Whether a pod of a failed pair is gone or on its way out: evicted, deleted, its node lost. Then that is the failure."""
@@ -386,5 +427,7 @@ class Pods:
                     return Failure("pod_gone", f"the pod {item.name} on {item.node} was deleted")
                 continue
             if stand.phase != "ready":
-                return Failure("deadline" if _OVERDUE in stand.detail else "pod_gone", f"the pod {item.name} on {item.node}: {stand.detail}"[:300])
+                # it was ready before
+                detail = "it is ready no more, as when its node is lost" if stand.phase == "waiting" else stand.detail
+                return Failure("deadline" if _OVERDUE in detail else "pod_gone", f"the pod {item.name} on {item.node}: {detail}"[:300])
         return None

@@ -136,6 +136,9 @@ class Api:
             return False
         return self.pods.pop(name) is not None
 
+    def version(self) -> str:
+        return "v1.34.4"
+
     def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
         if name not in self.pods or name in self.gone:
             raise ApiError(404, "NotFound", f"pods {name} not found", "GET")
@@ -390,6 +393,76 @@ def test_an_api_server_that_is_away_at_the_end_does_not_hide_the_figures() -> No
     facts, _lines = run(api)
     assert len(facts.pairs) == 2
     assert "refused" in facts.remaining[0]
+
+
+def test_an_api_server_that_comes_back_at_the_end_is_asked_again_for_the_pods() -> None:
+    class Restarted(Api):
+        refused = 0
+
+        def delete(self, *arguments: typing.Any, **options: typing.Any) -> bool:
+            if self.ran and self.refused < 5:
+                self.refused += 1
+                raise ApiError(0, "Unreachable", "no answer: Connection reset by peer", "DELETE")
+            return super().delete(*arguments, **options)
+
+    api = Restarted()
+    facts, _lines = run(api)
+    assert (api.refused, api.pods, facts.remaining) == (5, {}, ())
+
+
+class Lossy(Api):
+    """Nodes ``lost`` are not ready once something has run: no kubelet ends their pods."""
+
+    lost = ("b",)
+    forced: typing.ClassVar[typing.List[str]] = []
+
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
+        found = super().list(kind, namespace, selector)
+        if kind == "Node":
+            for node in found.items:
+                living = not self.ran or node["metadata"]["name"] not in self.lost
+                node["status"]["conditions"] = [{"type": "Ready", "status": "True" if living else "Unknown"}]
+        return found
+
+    def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        made = super().create(definition)
+        made["spec"] = {"nodeName": made["node"]}
+        return made
+
+    def delete(self, kind: str, namespace: str, name: str, grace_seconds: typing.Optional[int] = None, **options: typing.Any) -> bool:
+        if name in self.pods and self.pods[name]["node"] == "b" and grace_seconds != 0:
+            self.pods[name]["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+            return True
+        if grace_seconds == 0:
+            self.forced.append(name)
+        return super().delete(kind, namespace, name, grace_seconds, **options)
+
+
+@pytest.mark.parametrize(("lost", "stays"), [(("b",), ()), ((), ("test/linerate-storage-b",))])
+def test_a_pod_of_a_lost_node_is_let_go_and_that_of_a_living_one_is_not(lost: typing.Tuple[str, ...], stays: typing.Tuple[str, ...]) -> None:
+    api = Lossy()
+    api.lost, api.forced = lost, []  # type: ignore[misc]
+    facts, lines = run(api)
+    assert facts.remaining == stays
+    assert api.forced == ["linerate-storage-b"] * len(lost)
+    assert ("b is lost: its pod linerate-storage-b is deleted without its word" in lines) == bool(lost)
+
+
+def test_no_attempt_is_spent_while_the_api_server_is_away() -> None:
+    class Away(Api):
+        down = 10
+
+        def version(self) -> str:
+            self.down -= 1
+            if self.down:
+                raise ApiError(0, "Unreachable", "no answer: Connection refused", "GET")
+            return "v1.34.4"
+
+    api = Away()
+    first = iter([ApiError(0, "Unreachable", "the connection broke", "exec")])
+    api.answers = {("rping", "server"): lambda node, command: next(first, None)}
+    facts, _lines = run(api)
+    assert api.down == 0 and all(pair.average_gbps == 0.034819 for pair in facts.pairs)
 
 
 def test_one_connection_a_pod_is_enough() -> None:
