@@ -148,6 +148,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import ObserversFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier import earlier
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench, plans_of
@@ -171,8 +172,11 @@ def _seen(module: AnsibleModule) -> Facts:
 
 
 def _observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:
-    """Those of the run; None where it has none."""
-    fact = folder.value("observers") if folder is not None else None
+    """Those of the run; None where it has none, or could start none: pods are measured all the same."""
+    try:
+        fact = folder.value("observers") if folder is not None else None
+    except FileError:
+        return None
     if fact is None:
         return None
     known = {field.name for field in dataclasses.fields(ObserversFacts)}

@@ -6,18 +6,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pathlib
 import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, LayerStep
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.layers import FIRST_PORT
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
+from ansible_collections.linerate.rdma.plugins.modules.rdma_bandwidth import _observers as observers_of
 
 from .test_pairs import FABRIC, TABLE, Api, Clock, Shell
 
@@ -204,3 +208,13 @@ def test_an_interrupt_leaves_neither_a_pod_nor_a_connection() -> None:
     with pytest.raises(KeyboardInterrupt):
         run(api)
     assert api.pods == {} and api.opened and not any(shell.open for shell in api.opened)
+
+
+def test_the_observers_of_the_run_are_taken_from_its_facts(tmp_path: pathlib.Path) -> None:
+    folder = FactFolder(str(tmp_path), "20260102T030405Z-a1b2c3")
+    assert observers_of(None) is None and observers_of(folder) is None
+    # the fact is the whole answer of the module
+    folder.write("observers", value={**to_data(OBSERVERS), "changed": True, "applied": []})
+    assert observers_of(folder) == OBSERVERS
+    folder.write("observers", error="failed: the API server refuses the observers")
+    assert observers_of(folder) is None
