@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import collections
 import concurrent.futures
+import contextlib
 import json
 import pathlib
 import resource
@@ -151,8 +152,10 @@ class Pods:
 
     async def job(self, line: str, say: typing.Callable[[int, str], typing.Awaitable[None]]) -> None:
         number, *command = shlex.split(line)
-        await self.tool(command, lambda text: say(1, text))
-        await say(1, f"\n{MARK} {number} 0\n")
+        # the client may be gone by then
+        with contextlib.suppress(ConnectionError):
+            await self.tool(command, lambda text: say(1, text))
+            await say(1, f"\n{MARK} {number} 0\n")
 
     async def tool(self, command: typing.Sequence[str], out: typing.Callable[[str], typing.Awaitable[None]]) -> None:
         """rping or ib_write_bw: a server ends with its client."""

@@ -28,21 +28,22 @@ import typing
 import urllib.request
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "build/collections"), str(ROOT)]
+sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "build/collections"))
 
 import aiohttp
 from aiohttp import web
+from kubernetes.config import new_client_from_config
+from kubernetes.dynamic import DynamicClient
+
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import verdicts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 from ansible_collections.linerate.rdma.tests.benchmarks import rounds
 from ansible_collections.linerate.rdma.tests.benchmarks.support import memory
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
-from kubernetes.config import new_client_from_config
-from kubernetes.dynamic import DynamicClient
-
 from lab import controlplane, description, network, objects
 from lab.pki import Pki
 from lab.processes import Processes
@@ -88,6 +89,7 @@ class Kubelets(rounds.Pods):
 
     def __init__(self, seconds: float, authority: Pki) -> None:
         super().__init__(0, seconds)
+        self._api: typing.Any = None
         self._authority = authority
         self._context = ssl.create_default_context(cafile=str(authority.path("ca.crt")))
         self._context.load_cert_chain(authority.path("kubelets.crt"), authority.path("kubelets.key"))
@@ -226,12 +228,12 @@ def run(kubeconfig: pathlib.Path, nodes: typing.Sequence[str], faults: typing.Op
     dynamic.client, dynamic.configuration = client, client.configuration
     intent = parse_intent([{**rounds.FABRIC, "bandwidth": {"rounds": ROUNDS}}])
     start = time.monotonic()
-    stage = Stage(Cluster(dynamic), Plan(intent.fabrics, intent.cluster, tuple(nodes)), time.monotonic, time.sleep, SAY)
+    stage = Stage(Cluster(dynamic), Plan(intent.fabrics, intent.cluster, tuple(nodes)), time.monotonic, time.sleep, say)
     stage.faults = faults
     return stage.run(), stage, time.monotonic() - start
 
 
-def SAY(line: str) -> None:
+def say(line: str) -> None:
     if "once more" not in line and "pod is ready" not in line and "373.64" not in line:
         print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr)
 
@@ -240,16 +242,12 @@ def judge(facts: BandwidthFacts, nodes: typing.Sequence[str], dead: typing.Colle
     """The list is the true one: the dead are the ends that failed and passed with nobody, all pairs of others passed, and no pod is left."""
     passed, failed = verdicts(parse_intent([rounds.FABRIC]).fabrics[0], facts.pods, facts.pairs)
     good = {node for pair in passed for _rail, node in pair}
-    bad = [pair for pair in facts.pairs if pair.failure and dead_of(pair, dead) == ()]
+    bad = [pair for pair in facts.pairs if pair.failure and not {pair.client, pair.server} & set(dead)]
     assert not bad, [(pair.client, pair.server, pair.failure, pair.evidence) for pair in bad[:5]]
     accused = {node for pair in failed for _rail, node in pair} - good
     assert accused == set(dead), sorted(accused ^ set(dead))
     assert good == set(nodes) - set(dead), sorted((set(nodes) - set(dead)) ^ good)
     assert not facts.remaining, facts.remaining
-
-
-def dead_of(pair: PairResult, dead: typing.Collection[str]) -> typing.Tuple[str, ...]:
-    return tuple(node for node in (pair.client, pair.server) if node in dead)
 
 
 def requests_in(log: pathlib.Path) -> typing.Counter[str]:

@@ -425,7 +425,11 @@ class Cluster:
         query = [("propagationPolicy", "Background")] + ([("dryRun", "All")] if dry_run else [])
         if grace_seconds is not None:
             query.append(("gracePeriodSeconds", str(grace_seconds)))
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": dict(only)} if only else None
+        body: typing.Optional[Resource] = None
+        if only:
+            # the API server reads no option from the URL of a request that has a body
+            body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": dict(only), "propagationPolicy": "Background"}
+            body.update({"dryRun": ["All"]} if dry_run else {}, **({} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}))
         try:
             self._json("delete", path_of(kind, namespace, name), query, body)
         except ApiError as error:

@@ -45,9 +45,11 @@ class Dynamic:
     def __init__(self, answer: typing.Any) -> None:
         self.answer = answer
         self.calls: typing.List[typing.Any] = []
+        self.bodies: typing.List[typing.Any] = []
 
     def request(self, method: str, path: str, body: typing.Optional[typing.Dict[str, typing.Any]] = None, **options: typing.Any) -> typing.Optional[Response]:
         self.calls.append((method, path, dict(options["query_params"])))
+        self.bodies.append(body)
         if isinstance(self.answer, Exception):
             raise self.answer
         answer: typing.Optional[Response] = self.answer
@@ -146,6 +148,13 @@ def test_patch_merges_what_is_given_and_nothing_else(monkeypatch: pytest.MonkeyP
     assert Cluster(dynamic).patch("MachineConfigPool", "", "worker", change) == {"kind": "MachineConfigPool"}
     assert dynamic.calls == [("patch", "/apis/machineconfiguration.openshift.io/v1/machineconfigpools/worker", {})]
     assert (sent["body"], sent["content_type"]) == (change, "application/merge-patch+json")
+
+
+def test_a_delete_of_one_object_only_says_all_in_its_body_since_the_server_then_reads_no_url() -> None:
+    dynamic = Dynamic(Response())
+    Cluster(dynamic).delete("Pod", "test", "x", grace_seconds=0, dry_run=True, only={"uid": "1"})
+    (body,) = dynamic.bodies
+    assert (body["gracePeriodSeconds"], body["dryRun"], body["propagationPolicy"], body["preconditions"]) == (0, ["All"], "Background", {"uid": "1"})
 
 
 def test_delete_of_what_is_not_there() -> None:
