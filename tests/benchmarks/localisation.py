@@ -448,8 +448,11 @@ def write(folder: pathlib.Path, made: typing.Sequence[Cell]) -> None:
     ours_alone = [cell for cell in made if cell.way == OURS]
     draws, wrong = sum(len(cell.outcomes) for cell in ours_alone), sum(outcome.wrong > 0 for cell in ours_alone for outcome in cell.outcomes)
     rate = f"In {wrong:,} of these {draws:,} draws anything was accused that has no fault."
-    replace(folder / "scale.md", "localisation", f"\n{table(made)}\n{rate}\n\n{words}\n\n{table_of_peers(made)}\n")
-    (folder / "localisation.svg").write_text(picture(made, PEER_NOISE), encoding="utf-8")
+    peers = any(cell.way != OURS for cell in made)
+    more = f"{words}\n\n{table_of_peers(made)}\n" if peers else ""
+    replace(folder / "scale.md", "localisation", f"\n{table(made)}\n{rate}\n\n{more}")
+    if peers:
+        (folder / "localisation.svg").write_text(picture(made, PEER_NOISE), encoding="utf-8")
 
 
 def results(made: typing.Sequence[Cell]) -> typing.Iterator[Result]:
@@ -491,7 +494,7 @@ def main(arguments: Arguments = None) -> Results:
     made.add_argument("--all-pairs-draws", type=int, default=1, help="of these, on the last large fleet, by all ordered pairs: half a minute each")
     made.add_argument("--made-up", action="store_true", help="do without the lab's simulator and opensm: tables that are made up")
     made.add_argument("--keep", type=pathlib.Path, metavar="FILE", help="write each draw there; what it holds is not measured again")
-    made.add_argument("--seconds", type=float, default=float("inf"), help="begin no other fleet after so long")
+    made.add_argument("--seconds", type=float, default=float("inf"), help="begin no other fleet after so long; 0 measures nothing, and shows what was kept")
     made.add_argument("--write", type=pathlib.Path, metavar="FOLDER", help="write the tables and the picture into scale.md of this folder")
     options = made.parse_args(arguments)
     kept, start = Kept(options.keep), time.monotonic()
