@@ -2,17 +2,20 @@
 
 """How many rounds name a fleet's bad links, and who is accused: build/venv/bin/python tests/benchmarks/localisation.py [--draws 100] [--write docs]
 
-Fat trees that are routed by destination: 1,024 ends on 32 leaves and 32 spines, once as 1,024 hosts, once as 128 hosts with 8 rails that share the spines; and
-smaller ones that are uneven, that have three levels, or two hosts a leaf. Links are drawn, of those that the tables use, which carry a quarter to four fifths
+Fat trees that are routed by destination: 1,024 ends on 32 leaves and 32 spines, once as 1,024 hosts, once as 128 hosts with 8 rails that share the spines.
+Their tables are computed by a real opensm in the lab's simulator, by its fat tree and by its min hop. And smaller ones, with tables that are made up, that are
+uneven, that have three levels, or two hosts a leaf. Links are drawn, of those that the tables use, which carry a quarter to four fifths
 of what they should. Readings scatter by 0, 3 and 8 %, and flows that share a link share what it carries. Other ways of pairing are measured on the same draws,
 and judged by the same evidence:
 
 - ours: inside of each leaf, between leaves, then suspects only;
 - a tournament, everybody with everybody by the circle method, as superbenchmark's pattern pair-wise;
 - one round for each distance, as superbenchmark's pattern topo-aware;
-- random matchings, a new shuffle in each round, as imbue's host validation makes 15 of.
+- random matchings, a new shuffle in each round, as imbue's host validation makes 15 of;
+- all ordered pairs, one after the other, as l8k does.
 
 In their favour, flows of these never share a link here, and their evidence knows the ways. ``--write`` makes the table and the picture of docs/scale.md.
+With ``--keep`` each draw is written as it is made, and a later run goes on from there.
 """
 
 from __future__ import annotations
@@ -85,9 +88,7 @@ class Size:
 
 ONE_RAIL, EIGHT_RAILS = "1,024 hosts x 1 rail", "128 hosts x 8 rails"
 LARGE = tuple(
-    Size(f"{name}, {engine}", (32,) * 32, 32, rails, engine=engine)
-    for name, rails in ((ONE_RAIL, 1), (EIGHT_RAILS, 8))
-    for engine in simulated_fabric.ENGINES
+    Size(f"{name}, {engine}", (32,) * 32, 32, rails, engine=engine) for name, rails in ((ONE_RAIL, 1), (EIGHT_RAILS, 8)) for engine in simulated_fabric.ENGINES
 )
 MADE_UP = (Size(f"{ONE_RAIL}, tables made up", (32,) * 32, 32), Size(f"{EIGHT_RAILS}, tables made up", (32,) * 32, 32, rails=8))
 SMALL = (
@@ -447,8 +448,11 @@ def write(folder: pathlib.Path, made: typing.Sequence[Cell]) -> None:
     ours_alone = [cell for cell in made if cell.way == OURS]
     draws, wrong = sum(len(cell.outcomes) for cell in ours_alone), sum(outcome.wrong > 0 for cell in ours_alone for outcome in cell.outcomes)
     rate = f"In {wrong:,} of these {draws:,} draws anything was accused that has no fault."
-    replace(folder / "scale.md", "localisation", f"\n{table(made)}\n{rate}\n\n{words}\n\n{table_of_peers(made)}\n")
-    (folder / "localisation.svg").write_text(picture(made, PEER_NOISE), encoding="utf-8")
+    peers = any(cell.way != OURS for cell in made)
+    more = f"{words}\n\n{table_of_peers(made)}\n" if peers else ""
+    replace(folder / "scale.md", "localisation", f"\n{table(made)}\n{rate}\n\n{more}")
+    if peers:
+        (folder / "localisation.svg").write_text(picture(made, PEER_NOISE), encoding="utf-8")
 
 
 def results(made: typing.Sequence[Cell]) -> typing.Iterator[Result]:
@@ -470,7 +474,7 @@ def results(made: typing.Sequence[Cell]) -> typing.Iterator[Result]:
 def jobs(options: argparse.Namespace) -> typing.List[Job]:
     """What matters most comes first: a run that is ended early has it."""
     if options.smallest:
-        return [Job(SMALLEST, PEER_NOISE, 3, {name: 1 for name in PEERS})]
+        return [Job(SMALLEST, PEER_NOISE, 3, dict.fromkeys(PEERS, 1))]
     large = MADE_UP if options.made_up else LARGE
     pairings = {TOURNAMENT: options.peer_draws, DISTANCES: options.peer_draws, MATCHINGS: options.peer_draws}
     found = [Job(large[0], PEER_NOISE, options.large_draws)]
@@ -490,7 +494,7 @@ def main(arguments: Arguments = None) -> Results:
     made.add_argument("--all-pairs-draws", type=int, default=1, help="of these, on the last large fleet, by all ordered pairs: half a minute each")
     made.add_argument("--made-up", action="store_true", help="do without the lab's simulator and opensm: tables that are made up")
     made.add_argument("--keep", type=pathlib.Path, metavar="FILE", help="write each draw there; what it holds is not measured again")
-    made.add_argument("--seconds", type=float, default=float("inf"), help="begin no other fleet after so long")
+    made.add_argument("--seconds", type=float, default=float("inf"), help="begin no other fleet after so long; 0 measures nothing, and shows what was kept")
     made.add_argument("--write", type=pathlib.Path, metavar="FOLDER", help="write the tables and the picture into scale.md of this folder")
     options = made.parse_args(arguments)
     kept, start = Kept(options.keep), time.monotonic()
@@ -501,7 +505,10 @@ def main(arguments: Arguments = None) -> Results:
         if time.monotonic() - start > options.seconds:
             break
         if job.size not in ways:
-            ways[job.size] = job.size.ways()
+            try:
+                ways[job.size] = job.size.ways()
+            except simulated_fabric.NotStarted as error:
+                raise SystemExit(f"{job.size}: {error}\n--made-up does without a simulator and opensm") from error
         measure(job, ways[job.size], kept, NUMBERS[:2] if options.smallest else NUMBERS)
         gc.collect()
     found = kept.cells(list(dict.fromkeys(job.size for job in todo)))

@@ -126,7 +126,10 @@ def main(arguments: Arguments = None) -> Results:
     made = parser(__doc__)
     made.add_argument("--write", type=pathlib.Path, metavar="FOLDER", help="write the table into scale.md of this folder")
     options = made.parse_args(arguments)
-    runs = [captured()] if options.smallest else [real(shape, engine) for shape in SHAPES for engine in ENGINES]
+    try:
+        runs = [captured()] if options.smallest else [real(shape, engine) for shape in SHAPES for engine in ENGINES]
+    except simulated_fabric.NotStarted as error:
+        raise SystemExit(str(error)) from error
     if options.write:
         replace(options.write / "scale.md", NAME, f"\n{table(runs)}\n")
     return show(results(runs), options.json)

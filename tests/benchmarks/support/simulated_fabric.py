@@ -29,12 +29,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import dump_fts, ibnetdiscover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import End, Ways
+from dev.steps import StepError
+from lab.build import ibsim
 from lab.fabric import topology as lab_topology
 from lab.fabric.model import CLIENTS, Fabric
 from lab.fabric.plane import Programs, opensm_settings
 
 ENGINES = ("ftree", "minhop")
-#: the HCA through which all is asked; opensm is at the one before
+#: of the host through which all is asked; opensm is at the one before
 DEVICE = "mlx5_0"
 TOOLS = ("ibnetdiscover", "iblinkinfo", "ibqueryerrors", "saquery", "sminfo", "smpquery", "dump_fts")
 _ADDRESS = "127.0.0.1"
@@ -49,7 +51,7 @@ class NotStarted(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """Two levels: as many hosts' HCAs on each leaf, each leaf with a link to each spine. HCA k of a host is on leaf k of the unit of leaves that its hosts are on.
+    """Two levels: as many HCAs on each leaf, each leaf with a link to each spine. HCA k of a host is on leaf k of a unit of leaves, which other units follow.
 
     :ivar on_leaf: HCAs on each leaf
     """
@@ -190,9 +192,6 @@ def running(shape: Shape, engine: str, folder: pathlib.Path) -> typing.Iterator[
 def _programs() -> Programs:
     """:raises NotStarted: they can't be built here"""
     try:
-        from dev.steps import StepError
-        from lab.build import ibsim
-
         return ibsim.programs()
     except (StepError, OSError) as error:
         raise NotStarted(str(error)) from error

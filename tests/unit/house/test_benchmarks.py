@@ -19,8 +19,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import ibnetdiscover
-from ansible_collections.linerate.rdma.tests.benchmarks import pod_exec, topology
-from ansible_collections.linerate.rdma.tests.benchmarks.support import exec_rig, spent, sshd, topograph
+from ansible_collections.linerate.rdma.tests.benchmarks import localisation, pod_exec, topology
+from ansible_collections.linerate.rdma.tests.benchmarks.support import exec_rig, marked, simulated_fabric, spent, sshd, topograph
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Result, show
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -131,3 +131,39 @@ else:
 def test_a_command_that_fails_ends_the_benchmark_in_its_words(tmp_path: pathlib.Path) -> None:
     with pytest.raises(SystemExit, match="'sh -c echo no way >&2; exit 3' ended with 3: no way"):
         spent.run(["sh", "-c", "echo no way >&2; exit 3"], tmp_path, os.environ)
+
+
+def test_a_draw_that_is_kept_is_not_measured_again(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "draws"
+    first = localisation.main(["--smallest", "--keep", str(kept)])
+    measured = kept.read_text()
+
+    def never(*_: object) -> typing.NoReturn:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(localisation, "ours", never)
+    monkeypatch.setattr(localisation, "peer", never)
+    assert localisation.main(["--smallest", "--keep", str(kept)]) == first
+    assert kept.read_text() == measured
+    kept.write_text("".join(f"{line}\n" for line in measured.splitlines()[:-1]))
+    with pytest.raises(AssertionError, match="measured again"):
+        localisation.main(["--smallest", "--keep", str(kept)])
+
+
+def test_a_table_goes_between_its_marks_alone(tmp_path: pathlib.Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("above\n<!-- made by tests/benchmarks/one.py -->\nold\n<!-- end of what is made -->\nbelow\n")
+    marked.replace(page, "one", "new\n")
+    assert page.read_text() == "above\n<!-- made by tests/benchmarks/one.py -->\nnew\n<!-- end of what is made -->\nbelow\n"
+    with pytest.raises(SystemExit, match=r"made by tests/benchmarks/other\.py"):
+        marked.replace(page, "other", "new\n")
+
+
+def test_the_simulated_fabric_is_a_whole_tree() -> None:
+    item = simulated_fabric.built(simulated_fabric.Shape(4, 3, 4, rails=2))
+    assert [len(item.switches), len(item.hcas), len(item.links)] == [7, 16, 4 * 3 + 16]
+    ports = [(end.guid, port) for link in item.links for end, port in ((link.switch, link.port), (link.peer, link.peer_port))]
+    assert len(set(ports)) == len(ports), "one cable a port"
+    leaf = {link.peer.description: link.switch.description for link in item.links if link.peer.kind == "hca"}
+    # HCA k of a host is on leaf k of its unit
+    assert [leaf[f"node-{host:04} mlx5_{rail}"].split(";")[1][:6] for host in (1, 5) for rail in (0, 1)] == ["leaf00", "leaf01", "leaf02", "leaf03"]
