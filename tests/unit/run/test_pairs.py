@@ -413,8 +413,10 @@ def test_an_api_server_that_comes_back_at_the_end_is_asked_again_for_the_pods() 
 class Lossy(Api):
     """Nodes ``lost`` are not ready once something has run: no kubelet ends their pods."""
 
-    lost = ("b",)
-    forced: typing.ClassVar[typing.List[str]] = []
+    def __init__(self, lost: typing.Tuple[str, ...]) -> None:
+        super().__init__()
+        self.lost = lost
+        self.forced: typing.List[str] = []
 
     def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         found = super().list(kind, namespace, selector)
@@ -429,19 +431,26 @@ class Lossy(Api):
         made["spec"] = {"nodeName": made["node"]}
         return made
 
-    def delete(self, kind: str, namespace: str, name: str, grace_seconds: typing.Optional[int] = None, **options: typing.Any) -> bool:
+    def delete(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        grace_seconds: typing.Optional[int] = None,
+        dry_run: bool = False,
+        only: typing.Optional[typing.Dict[str, str]] = None,
+    ) -> bool:
         if name in self.pods and self.pods[name]["node"] == "b" and grace_seconds != 0:
             self.pods[name]["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
             return True
         if grace_seconds == 0:
             self.forced.append(name)
-        return super().delete(kind, namespace, name, grace_seconds, **options)
+        return super().delete(kind, namespace, name, grace_seconds, dry_run, only)
 
 
 @pytest.mark.parametrize(("lost", "stays"), [(("b",), ()), ((), ("test/linerate-storage-b",))])
 def test_a_pod_of_a_lost_node_is_let_go_and_that_of_a_living_one_is_not(lost: typing.Tuple[str, ...], stays: typing.Tuple[str, ...]) -> None:
-    api = Lossy()
-    api.lost, api.forced = lost, []  # type: ignore[misc]
+    api = Lossy(lost)
     facts, lines = run(api)
     assert facts.remaining == stays
     assert api.forced == ["linerate-storage-b"] * len(lost)
