@@ -23,7 +23,7 @@ WORKERS = ("worker-1", "worker-2")
 SLOW, PAIR = "worker-2", "storage worker-2 -> worker-1"
 LAYERS = ("pf_host", "vf_host", "vf_pod")
 #: a message takes less time than RDMA waits for its acknowledgement, also at 3 Mb/s
-SMALL: typing.Mapping[str, typing.Any] = {"message_bytes": 8192, "iterations": 300}
+SMALL: typing.Mapping[str, typing.Any] = {"message_bytes": 16384, "iterations": 100}
 #: the fastest pair of pods is not limited, and no floor for the host
 FLOOR: typing.Mapping[str, typing.Any] = {"fleet_fraction": 0.05}
 
