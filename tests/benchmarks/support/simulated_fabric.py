@@ -159,7 +159,7 @@ def running(shape: Shape, engine: str, folder: pathlib.Path) -> typing.Iterator[
     netfile.write_text(lab_topology.netfile(item))
     switches = len(item.switches)
     size = ["-N", str(switches + len(item.hcas)), "-S", str(switches), "-P", str(switches * (lab_topology.SWITCH_ALL_PORTS + 1) + 2 * len(item.hcas))]
-    first, second = item.hcas[0], next(node for (_host, device), node in list(item.hosts.items())[1:] if device == DEVICE)
+    first, (second, *_others) = item.hcas[0], [node for (_host, device), node in list(item.hosts.items())[1:] if device == DEVICE]
     with contextlib.ExitStack() as stack:
         log = stack.enter_context(open(folder / "ibsim.log", "wb"))
         simulator = stack.enter_context(_process([str(programs.ibsim), "-r", "-l", str(port), *size, "-s", str(netfile)], folder, log, {}))
