@@ -22,7 +22,7 @@ from .._parse.pods.host import Host, host, throttled
 from .._render import commands
 from .._schedule.layers import MOST_PAIRS
 from .pods import PROBE_LIMIT, Plan, Pods, Say
-from .two_ends import both, failure_of
+from .two_ends import both, failure_of, line_of
 
 #: on the host: below the ports that NodePorts and clients of the host get, and above those that services have
 FIRST_PORT, PORTS = 28600, 1000
@@ -266,9 +266,7 @@ class Layers:
         """The step with its figure, or with why it has none."""
         ran, failure = both(there, here, commands.BANDWIDTH_SERVER_UP, self._fabric.pods.limit_seconds, True)
         if ran is not None:
-            step = dataclasses.replace(
-                step, commands=(f"{ran.command} -> {'no exit code' if ran.exit_code is None else ran.exit_code} in {ran.seconds:.1f} s",)
-            )
+            step = dataclasses.replace(step, commands=(line_of(ran),))
         if ran is None or failure is not None:
             return dataclasses.replace(step, why=f"{failure.kind}: {failure.evidence}"[:300] if failure is not None else "it did not run")
         try:

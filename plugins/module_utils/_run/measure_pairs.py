@@ -44,7 +44,7 @@ from .._schedule.narrowing import Narrowing
 from .._schedule.ways import Ways
 from .layers import Layers
 from .pods import Plan, Pods, Say, workers
-from .two_ends import Judge, both, failure_of
+from .two_ends import Judge, both, failure_of, line_of
 
 #: by rail and node
 Usable = typing.Mapping[typing.Tuple[int, str], RdmaPod]
@@ -244,7 +244,7 @@ class Bench:
         limit = min(PING_LIMIT, fabric.pods.limit_seconds)
         there, here = (server, commands.ping_server(address, port, limit)), (client, commands.ping_client(address, port, limit))
         ran, failure = self._both(there, here, commands.PING_SERVER_UP, limit, False, _ping_failure)
-        result = dataclasses.replace(result, pings=rping.parse(ran.output).count if ran else None, commands=(_line(ran),) if ran else ())
+        result = dataclasses.replace(result, pings=rping.parse(ran.output).count if ran else None, commands=(line_of(ran),) if ran else ())
         if failure is not None:
             return dataclasses.replace(result, ping_failure=failure.kind, ping_evidence=failure.evidence, failure="ping", evidence=failure.evidence)
         report, result, failure = self._bandwidth(fabric, client, server, port + 1, result, False)
@@ -263,7 +263,7 @@ class Bench:
         there = (server, commands.tcp_bandwidth(fabric, server.address or "", server.cpus, port))
         here = (client, commands.tcp_bandwidth(fabric, client.address or "", client.cpus, port, server.address or ""))
         ran, failure = self._both(there, here, commands.TCP_SERVER_UP, fabric.pods.limit_seconds, True, _tcp_failure)
-        result = dataclasses.replace(result, commands=(_line(ran),) if ran else ())
+        result = dataclasses.replace(result, commands=(line_of(ran),) if ran else ())
         if ran is None or failure is not None:
             return dataclasses.replace(result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else "")
         try:
@@ -285,7 +285,7 @@ class Bench:
         ran, failure = self._both(there, here, commands.BANDWIDTH_SERVER_UP, fabric.pods.limit_seconds, True)
         if ran is None:
             return None, result, failure
-        result = dataclasses.replace(result, commands=(*result.commands, _line(ran)))
+        result = dataclasses.replace(result, commands=(*result.commands, line_of(ran)))
         if failure is not None:
             return None, result, failure
         try:
@@ -319,8 +319,3 @@ def _tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
     """iperf3 exits with 0 also where its JSON tells of an error."""
     failure, error = failure_of(result), iperf3.error(result.output)
     return classify(result.exit_code or 1, result.timed_out, error) if error and (failure is None or failure.kind == "exit_code") else failure
-
-
-def _line(result: CommandResult) -> str:
-    """For the report: the command, how it ended and how long it took."""
-    return f"{result.command} -> {'no exit code' if result.exit_code is None else result.exit_code} in {result.seconds:.1f} s"

@@ -30,6 +30,11 @@ def failure_of(result: CommandResult) -> typing.Optional[Failure]:
     return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
 
 
+def line_of(result: CommandResult) -> str:
+    """For the report: the command, how it ended and how long it took."""
+    return f"{result.command} -> {'no exit code' if result.exit_code is None else result.exit_code} in {result.seconds:.1f} s"
+
+
 def both(
     there: typing.Tuple[Opened, Command], here: typing.Tuple[Opened, Command], up: str, limit: int, judge_server: bool, judge: Judge = failure_of
 ) -> Outcome:
