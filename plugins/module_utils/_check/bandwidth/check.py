@@ -73,13 +73,14 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     """Findings on the rounds, for each HCA, each pod, each pair, for who is left as a suspect, and on what was left behind."""
     findings: typing.List[Finding] = []
     seen = facts.bandwidth or BandwidthFacts((), ())
+    nodes = {**read(facts.hcas), **read(facts.functions)}
     for fabric in intent.fabrics:
         pods = {(pod.rail, pod.node): pod for pod in seen.pods if pod.fabric == fabric.name}
         pairs = [pair for pair in seen.pairs if pair.fabric == fabric.name]
         plan = next((plan for plan in seen.plans if plan.fabric == fabric.name), None)
         rates, why = _rates(fabric, facts, pods.values())
         by_link = fabric.line_rate.floor_gbps is None and carries_rdma(fabric)
-        ground = Ground(fabric, pods, rates, {**read(facts.hcas), **read(facts.functions)})
+        ground = Ground(fabric, pods, rates, nodes)
         findings += _rounds(fabric, plan)
         findings += check_links(fabric, facts.nodes, rates, why, facts.hcas, by_link)
         for rail in rails(fabric):
