@@ -192,9 +192,9 @@ def _limit_functions(rate: int) -> Action:
     """The rate of each VF, in Mb/s; 0 is no limit. The emulated NIC takes it and does not keep to it."""
 
     def act(lab: Lab, target: Target) -> str:
-        netdev, functions = lab.description.sriov.netdev, f"/sys/class/net/{lab.description.sriov.netdev}/device/sriov_numvfs"
-        limit = f"ip link set {netdev} vf $number max_tx_rate {rate}"
-        _on_worker(lab, target.worker, f"for number in $(seq 0 $(($(cat {functions}) - 1))); do {limit} || exit 1; done")
+        netdev = lab.description.sriov.netdev
+        numbers = f"$(seq 0 $(($(cat /sys/class/net/{netdev}/device/sriov_numvfs) - 1)))"
+        _on_worker(lab, target.worker, f"for number in {numbers}; do ip link set {netdev} vf $number max_tx_rate {rate} || exit 1; done")
         return f"the VFs of {target.worker} {netdev} have {f'a limit of {rate} Mb/s' if rate else 'no limit'}"
 
     return act

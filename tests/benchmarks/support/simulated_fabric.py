@@ -34,6 +34,7 @@ from lab.build import ibsim
 from lab.fabric import topology as lab_topology
 from lab.fabric.model import CLIENTS, Fabric
 from lab.fabric.plane import Programs, opensm_settings
+from lab.processes import wait_until
 
 ENGINES = ("ftree", "minhop")
 #: of the host through which all is asked; opensm is at the one before
@@ -233,13 +234,15 @@ def _process(
 
 
 def _wait(process: "subprocess.Popen[bytes]", ready: typing.Callable[[], bool], name: str, log: pathlib.Path) -> None:
-    end = time.monotonic() + _LIMIT
-    while not ready():
+    def up() -> bool:
+        if ready():
+            return True
         if process.poll() is not None:
             raise NotStarted(f"{name} ended with {process.returncode}: {_end(log)}")
-        if time.monotonic() > end:
-            raise NotStarted(f"{name} was not ready within {_LIMIT:.0f} s: {_end(log)}")
-        time.sleep(_LOOK)
+        return False
+
+    if not wait_until(up, _LIMIT, _LOOK):
+        raise NotStarted(f"{name} was not ready within {_LIMIT:.0f} s: {_end(log)}")
 
 
 def _end(log: pathlib.Path) -> str:
