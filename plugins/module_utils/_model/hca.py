@@ -242,6 +242,10 @@ class NodeHcas:
     hcas: typing.Tuple[Hca, ...]
     errors: typing.Tuple[str, ...] = ()
 
+    def at(self, address: typing.Optional[str]) -> typing.Optional[Hca]:
+        """The function at a PCI address; None where the node shows none there."""
+        return next((hca for hca in self.hcas if hca.pci is not None and hca.pci.address == address), None)
+
     def carrier(self, hca: Hca) -> typing.Optional[Hca]:
         """The HCA with an RDMA device that stands for this function too, because both are parts of one bond (RoCE); None when there is none."""
         bonds = {netdev.bond for netdev in hca.netdevs if netdev.bond}

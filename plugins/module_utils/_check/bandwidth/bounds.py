@@ -33,23 +33,19 @@ def bounds(
         pod = pods.get(name)
         if pod is None:
             continue
-        function = _function(pod, nodes.get(name)) if name == pair.client or both else None
+        node = nodes.get(name) if name == pair.client or both else None
+        function = node.at(pod.pci) if node is not None else None
         limit = function.administration.max_tx_rate if function is not None and function.administration is not None else None
-        if function is not None and limit and (floor is None or limit / 1000 < floor):
-            found.append(_limited(pod, function, limit, nodes[name]))
+        if node is not None and function is not None and limit and (floor is None or limit / 1000 < floor):
+            found.append(_limited(pod, function, limit, node))
         if pod.far_cpus:
             found.append(_far(pod))
     return found
 
 
-def _function(pod: RdmaPod, node: typing.Optional[NodeHcas]) -> typing.Optional[Hca]:
-    hcas = node.hcas if node is not None else ()
-    return next((hca for hca in hcas if hca.is_virtual and hca.pci is not None and hca.pci.address == pod.pci), None)
-
-
 def _limited(pod: RdmaPod, function: Hca, limit: int, node: NodeHcas) -> Bound:
     """:param limit: in Mb/s, as the kernel has it [ip-link(8): max_tx_rate]"""
-    of = next((hca for hca in node.hcas if hca.pci is not None and hca.pci.address == function.physical_function), None)
+    of = node.at(function.physical_function)
     netdev = of.netdevs[0].name if of is not None and of.netdevs else "PF"
     why = f"Its physical function lets {pod.pci} of {pod.node}, VF {function.vf_index} of {netdev}, send {limit / 1000:g} Gb/s at most (max_tx_rate {limit})."
     remedy = (

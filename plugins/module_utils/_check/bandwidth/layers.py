@@ -215,9 +215,8 @@ def _hca(hcas: Hcas, end: LayerEnd) -> typing.Optional[Hca]:
     seen = hcas.get(end.node)
     if seen is None or seen.value is None:
         return None
-    by_address = {hca.pci.address: hca for hca in seen.value.hcas if hca.pci is not None}
-    found = by_address.get(end.function)
-    return found if found is None or found.physical_function is None else by_address.get(found.physical_function)
+    found = seen.value.at(end.function)
+    return seen.value.at(found.physical_function) if found is not None and found.is_virtual else found
 
 
 def _link(hcas: Hcas, end: LayerEnd) -> typing.Optional[PcieLink]:
