@@ -10,6 +10,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .counters import CountedPair
+
 #: fabric, rail, client, server of an ordered pair
 PairKey = typing.Tuple[str, int, str, str]
 
@@ -220,6 +222,7 @@ class BandwidthFacts:
     :ivar leftovers: pods of an interrupted earlier run that were removed first
     :ivar remaining: pods that could not be removed afterwards
     :ivar layers: the pairs that were measured layer by layer
+    :ivar counted: the pairs that were measured once more with the counters of the ports on their way
     """
 
     pods: typing.Tuple[RdmaPod, ...]
@@ -228,6 +231,7 @@ class BandwidthFacts:
     remaining: typing.Tuple[str, ...] = ()
     plans: typing.Tuple[RoundPlan, ...] = ()
     layers: typing.Tuple[PairLayers, ...] = ()
+    counted: typing.Tuple[CountedPair, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -569,6 +569,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("bandwidth",), ("pods[].pcie_gbps",), "More than it takes.", ("more",)),
     Row(("bandwidth",), ("plans",), "How long it takes is for the reader."),
     Row(("bandwidth",), ("layers",), "It tells where a pair loses that has failed already."),
+    Row(("bandwidth",), ("counted",), "It tells more of a link that has failed already."),
     Row(("bandwidth",), ("pods[].pcie_gbps",), "The rate of the port bounds the floor.", ("unread",)),
     Row(("bandwidth",), ("pairs[].pings",), "These are more than it takes.", ("more",)),
     Row(

@@ -29,11 +29,12 @@ from ..._schedule.ways import Ways
 from ..controllers.image_pull import explain, of_pods
 from ..fleet.hcas_of_fabric import Membership, resolve
 from ..fleet.line_rates import LineRates, line_rates
-from ..fleet.places import by_leaf, places
+from ..fleet.places import by_leaf, could_be, places, seen_at
 from ..fleet.routes import coverage_finding, ways_of
 from .accused import check_suspects
 from .bounds import bounds
 from .causes import CAUSES
+from .counted import Counted
 from .floors import TCP_FAIL, TCP_WARN, Best, End, Ground, gbps, in_pods, read
 from .layers import check_layers
 from .links import check_links
@@ -128,6 +129,29 @@ def ways_between(fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Itera
     return ways_of(fabric, membership, seen.topologies, only)
 
 
+@dataclasses.dataclass(frozen=True)
+class Seat:
+    """Where a fabric was seen from, and where its ports are.
+
+    :ivar device: RDMA device of the node, and ``port`` of it
+    :ivar lids: of each switch by its GUID, and of each port that takes part by that of the port
+    """
+
+    node: str
+    device: str
+    port: int
+    lids: typing.Mapping[str, int]
+
+
+def seat_of(fabric: Fabric, ways: Ways, seen: Facts) -> typing.Optional[Seat]:
+    """Through which port of which node the counters of a fabric can be read; None where nobody saw it."""
+    node, shown, _why = seen_at(_membership(fabric, seen), seen.topologies)
+    if shown is None or shown.topology is None:
+        return None
+    lids = {item.guid: item.lid for item in shown.topology.nodes if item.lid}
+    return Seat(node, shown.rdma_device, shown.port, {**lids, **{end.guid: end.lid for end in ways.ends}})
+
+
 def evidence_of(fabric: Fabric, ways: Ways, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> Evidence:
     """What the figures say of the links."""
     ground = _ground(fabric, seen, pods)
@@ -202,7 +226,11 @@ def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.O
     evidence = _evidence(ground, ways, pairs, figures)
     remedy = "See bandwidth.measured and bandwidth.pod for the nodes at these links."
     findings = [coverage_finding("bandwidth.coverage", fabric, ways, coverage(ways, evidence.measured), remedy)]
-    findings += check_slow_links(fabric, ways, evidence, where, rates)
+    shown = seen_at(_membership(fabric, facts), facts.topologies)[1]
+    measured = facts.bandwidth.counted if facts.bandwidth is not None else ()
+    counted = Counted(fabric, ways, [item for item in measured if item.fabric == fabric.name], could_be(shown.capabilities if shown else None))
+    findings += check_slow_links(fabric, ways, evidence, where, rates, counted)
+    findings += counted.routing()
     if any(verdict is False and not figure for verdict, figure in zip(passed, figures)):
         # what gave no figure has another cause than a slow link, and is told from those that gave one
         findings += check_suspects(fabric, ground.pods, pairs, [None if verdict is None else figure for verdict, figure in zip(passed, figures)], where)
