@@ -346,3 +346,17 @@ def test_of_pairs_of_one_leaf_and_of_little_data_nothing_is_told() -> None:
     assert len(routing(world, FAR)) == 1
     world.mute = {101, *range(201, 201 + SPINES)}
     assert routing(world, FAR) == []
+
+
+def test_ports_with_several_lids_are_told_and_the_tables_stay_trusted() -> None:
+    world = Counting({("leaf-0", "spine-3"): 0.5})
+    (seen,) = world.facts.topologies[NAMES[0]].value or ()
+    assert seen.topology is not None
+    world.seen(topology=dataclasses.replace(seen.topology, lmc=2))
+    measured = world.run()
+    (found,) = world.findings(measured, "routing")
+    assert (found.status, found.subject) == ("warn", "compute LMC") and found.measured.startswith("LMC 2: 4 LIDs a port")
+    assert [one.subject for one in world.findings(measured, "suspect")] == ["compute leaf-0 port 10 to spine-3 port 1"]
+    for lmc in (0, None):
+        world.seen(topology=dataclasses.replace(seen.topology, lmc=lmc))
+        assert not world.findings(measured, "routing")

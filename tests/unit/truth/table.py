@@ -230,6 +230,7 @@ ROWS: typing.Tuple[Row, ...] = (
         tuple(f"{_TOPOLOGY}nodes({kind}).{field}" for kind in ("HCA", "leaf", "manager", "spine") for field in ("description", "ports", "lid")),
         "GUIDs tell what is what; this is for the reader.",
     ),
+    Row(("topologies",), (f"{_TOPOLOGY}lmc",), "Rounds of pairs need no ways; where each link is used, it is a warning."),
     Row(("topologies",), (f"{_TOPOLOGY}links(*).a.lid", f"{_TOPOLOGY}links(*).b.lid"), "GUIDs tell what is what; this is for the reader."),
     Row(
         ("topologies",),

@@ -230,7 +230,7 @@ def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.O
     measured = facts.bandwidth.counted if facts.bandwidth is not None else ()
     counted = Counted(fabric, ways, [item for item in measured if item.fabric == fabric.name], could_be(shown.capabilities if shown else None))
     findings += check_slow_links(fabric, ways, evidence, where, rates, counted)
-    findings += counted.routing()
+    findings += [*counted.routing(), *counted.other_lids(shown.topology.lmc if shown and shown.topology else None)]
     if any(verdict is False and not figure for verdict, figure in zip(passed, figures)):
         # what gave no figure has another cause than a slow link, and is told from those that gave one
         findings += check_suspects(fabric, ground.pods, pairs, [None if verdict is None else figure for verdict, figure in zip(passed, figures)], where)

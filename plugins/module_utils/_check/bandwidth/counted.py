@@ -261,6 +261,18 @@ class Counted:
             return [self._finding(WARN, f"one uplink in {len(alone)} tests", "several uplinks", why, remedy)]
         return []
 
+    def other_lids(self, lmc: typing.Optional[int]) -> typing.List[Finding]:
+        """Where ports have several LIDs, the ways to the others than the first are not those of the tests.
+
+        :param lmc: of the ports; None: not known
+        """
+        if not lmc or self._ways.spread:
+            return []
+        measured, expected = f"LMC {lmc}: {2**lmc} LIDs a port, of which tests use the first", "one LID a port, or traffic to the first"
+        why = "Each LID has ways of its own in the forwarding tables. perftest and NCCL take the first one, so what is said of links holds for that."
+        remedy = "No action if nothing takes others. MPI with UCX does where UCX_IB_LID_PATH_BITS is set: those links were not measured on these ways."
+        return [Finding("bandwidth.routing", f"{self._fabric.name} LMC", WARN, measured, expected, why, remedy)]
+
     def _seen(self, found: typing.Iterable[typing.Tuple[CountedPair, Carried]]) -> str:
         return listed([f"{pair.client} -> {pair.server} by {carried.text(self._leaf_port)}" for pair, carried in found], "; ")
 

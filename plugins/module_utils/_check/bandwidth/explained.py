@@ -167,9 +167,11 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "The subnet manager routes adaptively (an engine such as `ar_updn`, UFM, SHIELD), and the intent says `static`.",
             "The intent says `adaptive`, and the subnet manager does not route so, or not on service level 0.",
             "The subnet manager computed new tables since stage fabric read them.",
+            "Ports have several LIDs (LMC above 0). Tests take the first; what takes others goes other ways, on which these links were not measured.",
         ),
         look=(
             "perfquery -x LID PORT",
+            "ibnetdiscover",
             "ibtracert SOURCE_LID DESTINATION_LID",
         ),
         remedy="Say in `routing` of the fabric what the subnet manager does, then run the stages fabric and bandwidth again, in one run.",
