@@ -25,7 +25,7 @@ from .._parse.pods import iperf3, perftest, rping
 from .._parse.pods.failure import LOST, Failure, classify
 from .._render import commands
 from .._render.counters import LIMIT as COUNTERS_LIMIT
-from .._schedule.counted import MOST_TESTS, ports_of, to_be_counted
+from .._schedule.counted import MOST_TESTS, PROBES, ports_of, probes, to_be_counted
 from .._schedule.covering import Round, cover
 from .._schedule.layers import MOST_PAIRS, STEPS
 from .._schedule.measurements import (
@@ -152,15 +152,18 @@ class Bench:
         """That it takes at most to measure with counters."""
         if planned.cover is None or self._observers is None:
             return 0.0
-        return float(MOST_TESTS * (most_seconds_of_a_pair(fabric) + 2 * (COUNTERS_LIMIT + SLACK)))
+        return float((MOST_TESTS + PROBES) * (most_seconds_of_a_pair(fabric) + 2 * (COUNTERS_LIMIT + SLACK)))
 
     def _count(self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult], planned: RoundPlan) -> typing.List[CountedPair]:
-        """Where the figures name no link: one test after the other, since what others send would be counted as well."""
+        """Where the figures name no link, and to see how the switches route: one test after the other, since what others send would be counted as well."""
         usable = {(item.rail, item.node): item for item in pods if not item.error}
         ways = ways_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
         if ways is None:
             return []
-        tests = to_be_counted(ways, evidence_of(fabric, ways, tuple(usable.values()), measured, self._seen))
+        evidence = evidence_of(fabric, ways, tuple(usable.values()), measured, self._seen)
+        tests = to_be_counted(ways, evidence)
+        # without observers a suspect's finding says so
+        tests += probes(ways, evidence, tests) if self._observers is not None else ()
         seat = seat_of(fabric, ways, self._seen) if tests else None
         if seat is None:
             return []

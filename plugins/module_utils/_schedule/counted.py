@@ -12,6 +12,8 @@ from .ways import Ways
 
 #: tests of a fabric, one after the other; where more answers stop at several links, the slowest are looked at
 MOST_TESTS = 6
+#: tests between leaves that show how the switches route, of which one may have taken one uplink by chance
+PROBES = 2
 
 #: GUID of the switch, or of the port of an HCA, and number of the port
 Port = typing.Tuple[str, int]
@@ -26,6 +28,23 @@ def to_be_counted(ways: Ways, evidence: Evidence) -> typing.Tuple[Test, ...]:
         if tests:
             found.add(min(tests, key=lambda item: (item.share, item.test)).test)
     return tuple(sorted(found, key=lambda test: (evidence.measured[test].share, test)))[:MOST_TESTS]
+
+
+def probes(ways: Ways, evidence: Evidence, taken: typing.Sequence[Test]) -> typing.Tuple[Test, ...]:
+    """Tests between leaves over good ways, each from another leaf, that show how the switches route.
+
+    :param taken: tests that are made with counters already
+    """
+    leaves = {ways.leaf(source) for source, target in taken if ways.leaf(source) != ways.leaf(target)}
+    found: typing.List[Test] = []
+    for item in evidence.measured.values():
+        near, far = (ways.leaf(end) for end in item.test)
+        if len(leaves) >= PROBES:
+            break
+        if item.good and near != far and near not in leaves and item.test not in taken:
+            found.append(item.test)
+            leaves.add(near)
+    return tuple(found)
 
 
 def uplinks(ways: Ways, leaf: str) -> typing.Tuple[int, ...]:

@@ -10,7 +10,7 @@ import dataclasses
 import typing
 
 from ..._model.counters import BITS, RCV_DATA, XMIT_DATA, XMIT_WAIT, CountedPair, PortGrowth
-from ..._model.findings import FAIL, WARN, Finding
+from ..._model.findings import FAIL, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..._schedule.counted import Port, uplinks
 from ..._schedule.covering import Test
@@ -257,9 +257,18 @@ class Counted:
                 return [self._finding(FAIL, f"another uplink in {len(others)} of {len(out)} tests", "one uplink, by the tables", why, remedy)]
         if self._fabric.routing == "adaptive" and len(alone) > 1 and len(alone) == len(out):
             why = f"{said}, and what each test sent left its leaf over one uplink alone, as with static routing: {self._seen(item[1:] for item in alone)}."
-            remedy = "See in the subnet manager's configuration whether it routes adaptively, and on service level 0. If it does not, say routing: static."
+            remedy = (
+                "See in the configuration of the subnet manager whether it routes adaptively, and on service level 0. If it does not, say routing: static. "
+                "No action if its switches choose anew under load alone."
+            )
             return [self._finding(WARN, f"one uplink in {len(alone)} tests", "several uplinks", why, remedy)]
-        return []
+        several = sum(carried.spread for _test, _pair, carried in out)
+        # of one that can't be told there is no proof
+        if not out or len(alone) + several < len(out) or (self._fabric.routing == "adaptive" and not several):
+            return []
+        text = f"{several} of {len(out)} tests took several uplinks" if several else f"{len(out)} tests took one uplink each"
+        said = f"routing: {self._fabric.routing}, as the intent says" if self._fabric.routing else "anything: the intent does not say it (routing)"
+        return [ok("bandwidth.routing", self._fabric.name, text, said)]
 
     def other_lids(self, lmc: typing.Optional[int]) -> typing.List[Finding]:
         """Where ports have several LIDs, the ways to the others than the first are not those of the tests.

@@ -160,8 +160,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "the link that `bandwidth.suspect` names may not be the one at fault."
         ),
         measured=(
-            "Tests whose figures alone name no link are measured once more, with the counters of both leaves' uplinks read before and after. Static routing "
-            "sends all of a test over one uplink, the one of the forwarding tables; adaptive routing spreads it."
+            "Tests whose figures alone name no link, and two between leaves in any case, are measured once more, with the counters of both leaves' uplinks "
+            "read before and after. Static routing sends all of a test over one uplink, the one of the forwarding tables; adaptive routing spreads it."
         ),
         causes=(
             "The subnet manager routes adaptively (an engine such as `ar_updn`, UFM, SHIELD), and the intent says `static`.",
