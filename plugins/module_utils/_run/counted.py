@@ -22,6 +22,8 @@ from .observer_of import observer_of
 from .pods import PROBE_LIMIT
 from .two_ends import failure_of
 
+#: of a fabric that no node saw by tools that read counters
+NO_COUNTERS = "no node can ask the switches of this fabric for them, as those of Ethernet can't be asked"
 #: of what keeps counters from being read
 _MOST_CHARACTERS = 300
 #: by LID of the switch or the port of an HCA, and number of the port

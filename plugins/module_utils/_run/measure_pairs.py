@@ -46,7 +46,7 @@ from .._schedule.measurements import (
 )
 from .._schedule.narrowing import Narrowing
 from .._schedule.ways import Ways
-from .counted import Counters
+from .counted import NO_COUNTERS, Counters
 from .layers import Layers
 from .pods import Plan, Pods, Say, workers
 from .two_ends import Judge, both, failure_of, line_of
@@ -162,13 +162,15 @@ class Bench:
             return []
         evidence = evidence_of(fabric, ways, tuple(usable.values()), measured, self._seen)
         tests = to_be_counted(ways, evidence)
+        seat = seat_of(fabric, ways, self._seen)
+        if seat is None:
+            pairs = [(ways.ends[source], ways.ends[target]) for source, target in tests]
+            return [CountedPair(fabric.name, one.node, other.node, one.rail, why=NO_COUNTERS) for one, other in pairs]
         # without observers a suspect's finding says so
         tests += probes(ways, evidence, tests) if self._observers is not None else ()
-        seat = seat_of(fabric, ways, self._seen) if tests else None
-        if seat is None:
-            return []
         one_way = dataclasses.replace(fabric, bandwidth=dataclasses.replace(fabric.bandwidth, directions="one", sweep=False))
-        counters, results = Counters(self._cluster, seat, self._observers, self._clock), []
+        counters = Counters(self._cluster, seat, self._observers, self._clock)
+        results: typing.List[CountedPair] = []
         try:
             for source, target in tests:
                 one, other = ways.ends[source], ways.ends[target]

@@ -20,7 +20,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband.perfquery import ASKED
-from ansible_collections.linerate.rdma.plugins.module_utils._run.counted import Counters
+from ansible_collections.linerate.rdma.plugins.module_utils._run import measure_pairs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.counted import NO_COUNTERS, Counters
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.counted import PROBES, ports_of
@@ -258,6 +259,19 @@ def test_without_an_observer_where_the_fabric_was_seen_nothing_is_measured_and_t
     assert number == sum(not pair.why for pair in measured.counted) + len(measured.pairs) and not world.asked
     found = next(one for one in world.findings(measured, "suspect") if "between leaf-1" in one.subject)
     assert said in found.why and found.remedy.startswith("Read them by hand before and after a test: perfquery -l LID PORTS")
+
+
+def test_switches_that_no_node_can_ask_are_told_with_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = between()
+    monkeypatch.setattr(measure_pairs, "seat_of", lambda *_given: None)
+    measured = world.run()
+    assert [(pair.client, pair.server, pair.why) for pair in measured.counted] == [("node-7", "node-20", NO_COUNTERS)] and not world.asked
+    (fabric,) = world.intent.fabrics
+    test = world.ways.test(0, "node-7", "node-20")
+    assert test is not None
+    for profile, step in (("sriov_infiniband", "perfquery -l LID PORTS"), ("sriov_ethernet", "See on the switches of both leaves")):
+        told = Counted(dataclasses.replace(fabric, profile=typing.cast(typing.Any, profile)), world.ways, measured.counted, {}).of_test(test)
+        assert NO_COUNTERS in told.text and step in told.remedy
 
 
 def test_where_the_figures_name_the_link_two_good_tests_show_how_the_switches_route_and_no_more() -> None:

@@ -12,6 +12,7 @@ import typing
 from ..._model.counters import BITS, RCV_DATA, XMIT_DATA, XMIT_WAIT, CountedPair, PortGrowth
 from ..._model.findings import FAIL, WARN, Finding, ok
 from ..._model.intent import Fabric
+from ..._model.profiles import is_infiniband
 from ..._schedule.counted import Port, uplinks
 from ..._schedule.covering import Test
 from ..._schedule.ways import Ways
@@ -29,6 +30,8 @@ _WAITED = 0.10
 _ALL, _NAMED = 0.80, 0.10
 #: in units of 4 octets: of less than 40 MB nothing is told, since others may send as much
 _LEAST_DATA = 10_000_000
+#: what says how an NVIDIA subnet manager routes; adaptively, unless somebody changed it (docs.nvidia.com, InfiniBand Cluster Bring-up Procedure)
+_CONFIGURATION = "routing_engine (ar_updn and the like are adaptive), ar_mode and ar_sl_mask in the subnet manager's opensm.conf, or UFM"
 #: ports that are named of each kind
 _MOST = 4
 
@@ -98,6 +101,8 @@ class Counted:
         slower = self._slower(test, pair)
         if not pair.ports:
             by_hand = "Read them by hand before and after a test: perfquery -l LID PORTS and perfquery -xl LID PORTS, on a node of the fabric, as root."
+            if not is_infiniband(self._fabric):
+                by_hand = "See on the switches of both leaves what their uplinks count during a test: errors, drops, pause frames, and which of them send."
             return Told(" ".join([f"The counters of its ports were not read before and after: {pair.why}.", *slower]), by_hand)
         read = [port for port in pair.ports if not port.why]
         again = f"carried {gbps(pair.average_gbps)}" if pair.average_gbps is not None and not pair.why else f"gave no figure ({pair.why})"
@@ -248,7 +253,7 @@ class Counted:
                 why = (
                     f"{said}, and what one test sent left its leaf over several uplinks: {self._seen(spread)}. So links that are named may not be those in use."
                 )
-                remedy = "See in the subnet manager's configuration whether it routes adaptively. If so, say routing: adaptive. Then run the stage again."
+                remedy = f"See {_CONFIGURATION}. If it routes adaptively, say routing: adaptive. Then run the stage again."
                 return [self._finding(FAIL, f"several uplinks in {len(spread)} of {len(out)} tests", "one uplink, by the tables", why, remedy)]
             others = [(pair, carried) for test, pair, carried in alone if not self._ways.spread and carried.alone not in (self._ways.way(*test) or ())]
             if others:
@@ -258,8 +263,8 @@ class Counted:
         if self._fabric.routing == "adaptive" and len(alone) > 1 and len(alone) == len(out):
             why = f"{said}, and what each test sent left its leaf over one uplink alone, as with static routing: {self._seen(item[1:] for item in alone)}."
             remedy = (
-                "See in the configuration of the subnet manager whether it routes adaptively, and on service level 0. If it does not, say routing: static. "
-                "No action if its switches choose anew under load alone."
+                f"See {_CONFIGURATION}. If it does not route adaptively, say routing: static. No action if its switches keep a burst of packets on one port "
+                "(bounded), or if service level 0, on which tests run, is not routed so."
             )
             return [self._finding(WARN, f"one uplink in {len(alone)} tests", "several uplinks", why, remedy)]
         several = sum(carried.spread for _test, _pair, carried in out)

@@ -164,8 +164,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "read before and after. Static routing sends all of a test over one uplink, the one of the forwarding tables; adaptive routing spreads it."
         ),
         causes=(
-            "The subnet manager routes adaptively (an engine such as `ar_updn`, UFM, SHIELD), and the intent says `static`.",
-            "The intent says `adaptive`, and the subnet manager does not route so, or not on service level 0.",
+            "The subnet manager routes adaptively, as NVIDIA's does unless somebody changed it (`ar_updn`), and the intent says `static`.",
+            "The intent says `adaptive`, and the subnet manager does not route so, not on service level 0, or bounded to one port a burst.",
             "The subnet manager computed new tables since stage fabric read them.",
             "Ports have several LIDs (LMC above 0). Tests take the first; what takes others goes other ways, on which these links were not measured.",
         ),
@@ -174,7 +174,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "ibnetdiscover",
             "ibtracert SOURCE_LID DESTINATION_LID",
         ),
-        remedy="Say in `routing` of the fabric what the subnet manager does, then run the stages fabric and bandwidth again, in one run.",
+        remedy=(
+            "See `routing_engine` and `ar_mode` in opensm.conf, or UFM, and say it in `routing` of the fabric. Then run the stages fabric and bandwidth "
+            "again, in one run."
+        ),
     ),
     "bandwidth.rping": Explanation(
         means="A pair can't do RDMA at all, or lost round trips. rping is tried before anything is measured.",
