@@ -200,7 +200,7 @@ class Bench:
             passed, failed = verdicts(fabric, tuple(usable.values()), results, self._seen)
             if with_figure_passes:
                 figures = figures_of(fabric, tuple(usable.values()), results, self._seen)
-                told = {Task(pair.rail, pair.client, pair.server).pair for pair, figure in zip(results, figures) if figure}
+                told = {pair.pair for pair, figure in zip(results, figures) if figure}
                 passed, failed = passed | told, failed - told
             looks = again(passed, failed, fabric.bandwidth)
             if not looks:
@@ -213,7 +213,7 @@ class Bench:
     def _step(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, step: Step) -> typing.List[PairResult]:
         def both(task: Task) -> typing.List[PairResult]:
             its = orders(task, fabric.bandwidth)
-            return [self._pair(fabric, one, usable[one.rail, one.client], usable[one.rail, one.server]) for one in its]
+            return [self._pair(fabric, one, usable[one.client_end], usable[one.server_end]) for one in its]
 
         return [result for results in pool.map(both, step) for result in results]
 
@@ -222,7 +222,8 @@ class Bench:
 
     def _pair(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod) -> PairResult:
         start = self._clock()
-        rail = f" rail {task.rail}" if fabric.select.hcas_per_node > 1 else ""
+        client_rail = f" rail {task.rail}" if task.between_rails else ""
+        rail = f" rail {server.rail}" if fabric.select.hcas_per_node > 1 else ""
         ran: typing.Tuple[str, ...] = ()
         for left in reversed(range(ATTEMPTS)):
             # an earlier attempt's port may not be free yet
@@ -231,7 +232,7 @@ class Bench:
             figure = f"{result.average_gbps:.4f} Gb/s" if result.average_gbps is not None else f"{result.failure}: {result.evidence}"
             how = "TCP" if result.transport == "TCP" else f"{result.pings or 0} pings"
             again = bool(left) and not LOST.isdisjoint((result.failure, result.ping_failure))
-            self._say(f"{fabric.name} {client.node} -> {server.node}{rail}: {how}, {figure}{'; once more' if again else ''}")
+            self._say(f"{fabric.name} {client.node}{client_rail} -> {server.node}{rail}: {how}, {figure}{'; once more' if again else ''}")
             if not again:
                 break
             if "exec_lost" in (result.failure, result.ping_failure):
@@ -240,7 +241,7 @@ class Bench:
 
     def _attempt(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int) -> PairResult:
         """rping, then ib_write_bw, then the sweep where one is wanted; each only after the one before it worked. Without RDMA devices, iperf3 alone."""
-        result = PairResult(fabric.name, client.node, server.node, rail=task.rail)
+        result = PairResult(fabric.name, client.node, server.node, rail=task.rail, server_rail=task.server_rail)
         if client.device is None or server.device is None:
             return self._tcp(fabric, client, server, port, dataclasses.replace(result, transport="TCP", streams=commands.STREAMS))
         address = server.address or ""

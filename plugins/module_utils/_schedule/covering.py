@@ -3,7 +3,8 @@
 """The first rounds of a fleet: together they use every link that the ends can use, in both directions.
 
 Inside of each leaf first: the last link to a host carries what goes to that host alone, so no test between leaves can tell its cable from the port of a
-spine. Then between the leaves of a pod, then between pods, each leaf with one other leaf; and then what is left, link by link.
+spine. Then between the leaves of a pod, then between pods, each leaf with one other leaf. Where rails share spines, between the rails of each host: that
+takes no partner, and where a rail has one leaf nothing else goes over its uplinks. And then what is left, link by link.
 
 A round is two turns, one for each direction of its pairs. In a turn an end sends or receives once, and no link is used twice in one direction: two
 that share it would both be slow.
@@ -83,12 +84,9 @@ class Taken:
         self.tests.append(test)
 
 
-def cover(ways: Ways, across_rails: bool = False) -> Cover:
-    """The first rounds of a fabric.
-
-    :param across_rails: ends of different rails may be measured with each other, as where rails share spines
-    """
-    groups = [list(range(len(ways.ends)))] if across_rails else _rails(ways)
+def cover(ways: Ways) -> Cover:
+    """The first rounds of a fabric."""
+    groups = _rails(ways)
     covered: typing.Set[int] = set()
     rounds: typing.List[Round] = []
 
@@ -104,16 +102,46 @@ def cover(ways: Ways, across_rails: bool = False) -> Cover:
     if len(ways.pods) > 1:
         # one pod's ends are here what those of a leaf are above: halves of the whole list lie in different pods
         add("between pods", _best(ways, [_leaves(ways, group, None) for group in groups], covered))
+    if ways.across and len(groups) > 1:
+        add("between the rails of each host", _in_hosts(ways, covered))
     # where switches choose, a link between two of them is on no way that is known
     real = enumerate(ways.directions[: ways.real])
     wanted = [number for number, it in real if not (ways.spread and it.source in ways.switches and it.target in ways.switches)]
     for _number in range(_MOST_ROUNDS):
         left = [link for link in wanted if link not in covered]
-        turns = tuple(turn for turn in (_rest(ways, left, covered, across_rails) for _direction in range(2)) if turn)
+        turns = tuple(turn for turn in (_rest(ways, left, covered) for _direction in range(2)) if turn)
         if not turns:
             break
         rounds.append(Round("links that no round before has used", turns))
     return Cover(tuple(rounds), frozenset(covered), tuple(link for link in wanted if link not in covered), len(wanted))
+
+
+def apart(ways: Ways) -> bool:
+    """Whether there are several rails that could be measured with each other, and nothing leads from one to another of a host."""
+    hosts = _hosts(ways) if ways.across else []
+    return any(len(ends) > 1 for ends in hosts) and not any(ways.may(ends[0], other) for ends in hosts for other in ends[1:])
+
+
+def _hosts(ways: Ways) -> typing.List[typing.List[int]]:
+    """The ends of each host, in the order of their rails."""
+    hosts: typing.Dict[str, typing.List[int]] = {}
+    for number in sorted(range(len(ways.ends)), key=lambda number: ways.ends[number].rail):
+        hosts.setdefault(ways.ends[number].node, []).append(number)
+    return list(hosts.values())
+
+
+def _in_hosts(ways: Ways, covered: typing.AbstractSet[int]) -> typing.List[Test]:
+    """Pairs of rails of each host, all hosts alike: those that use most links that are not covered, and then those that are most. What stays inside of a
+    leaf has been measured.
+    """
+    hosts = _hosts(ways)
+    best: typing.Tuple[int, int, typing.List[Test]] = (0, 0, [])
+    for shift in range(min(_TRIES, max(len(ends) // 2 for ends in hosts))):
+        halves = [pair for ends in hosts for pair in _halves(ends, shift)]
+        pairs = [pair for pair in halves if ways.leaf(pair[0]) != ways.leaf(pair[1]) and ways.may(*pair) and ways.may(*pair[::-1])]
+        used = {link for one, other in pairs for test in ((one, other), (other, one)) for link in ways.way(*test) or ()}
+        best = max(best, (len(used - covered), len(pairs), pairs), key=lambda item: item[:2])
+    return best[2]
 
 
 def _rails(ways: Ways) -> typing.List[typing.List[int]]:
@@ -188,7 +216,7 @@ def _turns(ways: Ways, pairs: typing.Sequence[Test], covered: typing.AbstractSet
     return tuple(turn for turn in turns if turn), new - covered
 
 
-def _rest(ways: Ways, left: typing.Sequence[int], covered: typing.Set[int], across_rails: bool) -> Turn:
+def _rest(ways: Ways, left: typing.Sequence[int], covered: typing.Set[int]) -> Turn:
     """A turn of tests over links that are not covered; adds what it covers."""
     taken = Taken(ways)
     for link in left:
@@ -197,7 +225,7 @@ def _rest(ways: Ways, left: typing.Sequence[int], covered: typing.Set[int], acro
         best: typing.Optional[typing.Tuple[int, Test, Way]] = None
         looks = 0
         for test in ways.over(link):
-            if not (taken.free(test[0]) and taken.free(test[1])) or not (across_rails or ways.ends[test[0]].rail == ways.ends[test[1]].rail):
+            if not (taken.free(test[0]) and taken.free(test[1]) and ways.may(*test)):
                 continue
             way = ways.way(*test)
             if way is None or link not in way or not taken.fits(test, way):

@@ -62,12 +62,16 @@ class Ways:
     :ivar pods: GUIDs of the leaves that reach each other by going up one step; two levels of switches are one pod
     :ivar switches: GUIDs
     :ivar spread: why it is not known which links between two leaves are taken; empty when it is
+    :ivar across: ends of different rails may be measured with each other, where the tables lead from one to the other
     """
 
-    def __init__(self, topology: Topology, tables: typing.Iterable[ForwardingTable], ends: typing.Iterable[End], spread: str = "") -> None:
+    def __init__(
+        self, topology: Topology, tables: typing.Iterable[ForwardingTable], ends: typing.Iterable[End], spread: str = "", across: bool = False
+    ) -> None:
         """:param spread: why the tables do not tell the way: adaptive routing, or flows that switches spread by a hash of their own"""
         self.ends = tuple(ends)
         self.spread = spread
+        self.across = across
         self.directions: typing.List[Direction] = []
         self.leaves: typing.Dict[str, typing.List[int]] = {}
         self._tables = {table.guid: table for table in tables}
@@ -92,6 +96,7 @@ class Ways:
         self._kinds: typing.Dict[Way, Kind] = {}
         self._passed: typing.Dict[Way, typing.FrozenSet[str]] = {}
         self._between: typing.Dict[typing.Tuple[str, str], int] = {}
+        self._leads: typing.Dict[typing.Tuple[int, int], bool] = {}
         self._feeders: typing.Dict[typing.Tuple[str, int], typing.Tuple[int, ...]] = {}
         self._over: typing.Dict[int, typing.Tuple[typing.List[typing.Tuple[int, int]], typing.Iterator[typing.Tuple[int, int]]]] = {}
 
@@ -129,10 +134,22 @@ class Ways:
             result.append(tuple(leaf for leaf in self.leaves if leaf in set(pod)))
         return tuple(result)
 
-    def test(self, rail: int, source: str, target: str) -> typing.Optional[typing.Tuple[int, int]]:
-        """The numbers of the ends of two nodes on a rail; None where one of them is no end."""
-        pair = self._numbers.get((rail, source)), self._numbers.get((rail, target))
+    def test(self, source: typing.Tuple[int, str], target: typing.Tuple[int, str]) -> typing.Optional[typing.Tuple[int, int]]:
+        """The numbers of two ends by their rails and nodes; None where one of them is no end."""
+        pair = self._numbers.get(source), self._numbers.get(target)
         return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
+
+    def may(self, source: int, target: int) -> bool:
+        """Whether two ends may be measured with each other."""
+        return self.ends[source].rail == self.ends[target].rail or (self.across and self.leads(source, target))
+
+    def leads(self, source: int, target: int) -> bool:
+        """Whether the forwarding tables lead from one end to another, over whatever links: some fabrics do not route between rails."""
+        if not self.spread:
+            return self.way(source, target) is not None
+        if (source, target) not in self._leads:
+            self._leads[source, target] = not isinstance(self._by_tables(source, target), str)
+        return self._leads[source, target]
 
     def end_of(self, number: int) -> typing.Optional[End]:
         """The end whose cable a direction is of; None for a link between two switches."""
@@ -170,15 +187,19 @@ class Ways:
 
     def _walk(self, source: int, target: int) -> typing.Union[Way, str]:
         near, far = self.leaf(source), self.leaf(target)
+        if near is None or far is None or not self.spread:
+            return self._by_tables(source, target)
+        if near == far:
+            return (self._up[source], self.down(target))
+        if (near, far) not in self._between:
+            self._between[near, far] = len(self.directions)
+            self.directions.append(Direction(near, 0, far, 0, None, True))
+        return (self._up[source], self._between[near, far], self.down(target))
+
+    def _by_tables(self, source: int, target: int) -> typing.Union[Way, str]:
+        near, far = self.leaf(source), self.leaf(target)
         if near is None or far is None:
             return f"the topology shows no switch at the cable of {self.ends[source if near is None else target].node}"
-        if near == far and self.spread:
-            return (self._up[source], self.down(target))
-        if self.spread:
-            if (near, far) not in self._between:
-                self._between[near, far] = len(self.directions)
-                self.directions.append(Direction(near, 0, far, 0, None, True))
-            return (self._up[source], self._between[near, far], self.down(target))
         lid, at = self.ends[target].lid, near
         way = [self._up[source]]
         while len(way) < _MOST_LINKS:

@@ -5,15 +5,19 @@
 from __future__ import annotations
 
 import collections
+import random
+import typing
 
 import hypothesis
 import hypothesis.strategies as some
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import ForwardingTable
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import percent
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, cover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
-from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, tree
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import coverage
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, apart, cover
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import End, Ways
+from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, parts, rail_parts, rail_tree, tree
 
 
 def assert_fair(ways: Ways, found: Cover) -> None:
@@ -77,15 +81,92 @@ def test_where_switches_choose_the_way_links_between_leaves_are_not_told_apart(t
     assert len(way) == 3 and len(known.way(0, 1) or ()) == 2
 
 
-@pytest.mark.parametrize("across_rails", [True, False])
-def test_ends_of_different_rails_are_paired_only_where_that_is_allowed(across_rails: bool) -> None:
-    """One leaf a rail: no way of one rail leads over a spine."""
-    ways = tree([4, 4], 4, rails=2)
-    found = cover(ways, across_rails)
+@pytest.mark.parametrize("across", [True, False])
+def test_ends_of_different_rails_are_paired_only_where_that_is_allowed(across: bool) -> None:
+    """One leaf a rail: no way of one rail leads over a spine. No node has two rails here, so that what is left is measured between nodes."""
+    ways = tree([4, 4], 4, rails=2, across=across)
+    found = cover(ways)
     assert_fair(ways, found)
-    crossing = [test for item in found.rounds for test in item.tests if ways.ends[test[0]].rail != ways.ends[test[1]].rail]
-    assert bool(crossing) == across_rails
-    assert bool(found.uncovered) == (not across_rails)
+    assert [item.why for item in found.rounds][1:] == ["links that no round before has used"] * across
+    assert bool(crossing(ways, found)) == across
+    assert bool(found.uncovered) == (not across)
+
+
+def crossing(ways: Ways, found: Cover) -> typing.List[typing.Tuple[int, int]]:
+    """Tests between rails."""
+    return [test for item in found.rounds for test in item.tests if ways.ends[test[0]].rail != ways.ends[test[1]].rail]
+
+
+@pytest.mark.parametrize("units", [1, 2])
+def test_where_rails_share_spines_there_is_a_round_between_the_rails_of_each_host(units: int) -> None:
+    ways = rail_tree(4, 8, 4, units)
+    found = cover(ways)
+    assert_fair(ways, found)
+    (between,) = [item for item in found.rounds if item.why == "between the rails of each host"]
+    # all hosts at once, each end once in each direction
+    assert [len(turn) for turn in between.turns] == [4 * 4 * units] * 2
+    for source, target in between.tests:
+        assert ways.ends[source].node == ways.ends[target].node and len(ways.way(source, target) or ()) == 4
+    assert sorted(end for test in between.tests for end in test) == sorted(2 * list(range(len(ways.ends))))
+    assert found.uncovered == () and not apart(ways)
+    # with one leaf a rail, nothing but this round goes over the spines
+    without = cover(rail_tree(4, 8, 4, units, across=False))
+    assert len(found.rounds) == len(without.rounds) + 1
+    assert len(without.uncovered) == (2 * 8 * 4 if units == 1 else 0)
+
+
+@hypothesis.given(hosts=some.integers(2, 5), rails=some.integers(2, 8), spines=some.integers(1, 5), units=some.integers(1, 3), seed=some.integers(0, 99))
+@hypothesis.settings(max_examples=40, deadline=None)
+def test_no_direction_is_used_twice_in_a_turn_whatever_the_tables(hosts: int, rails: int, spines: int, units: int, seed: int) -> None:
+    """What goes up takes a spine that a draw chose, so that flows meet."""
+    topology, tables, ends = rail_parts(hosts, rails, spines, units)
+    draw = random.Random(seed)
+    for number in range(rails * units):
+        ports = bytearray(tables[number].ports)
+        for lid in range(1, len(ports)):
+            if ports[lid] > hosts:
+                ports[lid] = hosts + 1 + draw.randrange(spines)
+        tables[number] = ForwardingTable(tables[number].guid, bytes(ports))
+    ways = Ways(topology, tables, ends, across=True)
+    found = cover(ways)
+    assert_fair(ways, found)
+    usable = {link for source in range(len(ends)) for target in range(len(ends)) if source != target for link in ways.way(source, target) or ()}
+    assert found.covered == usable or len([item for item in found.rounds if item.why.startswith("links")]) == 8
+    used = coverage(ways, [test for item in found.rounds for test in item.tests])
+    assert used.covered == found.covered and used.usable == len(usable)
+
+
+@pytest.mark.parametrize("spread", ["", "adaptive routing is on"])
+def test_rails_that_nothing_is_routed_between_are_left_alone(spread: str) -> None:
+    ways, plain = rail_tree(4, 8, 4, 2, apart=True, spread=spread), rail_tree(4, 8, 4, 2, apart=True, spread=spread, across=False)
+    assert apart(ways) and not apart(plain)
+    assert not crossing(ways, cover(ways)) and cover(ways).rounds == cover(plain).rounds
+    used = [coverage(known, [test for item in cover(known).rounds for test in item.tests]) for known in (ways, plain)]
+    assert used[0] == used[1]
+
+
+def test_rails_on_one_leaf_have_nothing_to_tell_that_a_round_inside_of_it_does_not() -> None:
+    """All HCAs of a host on one leaf: what goes from one to the other passes no spine."""
+    topology, tables, ends = parts([8, 8], 4)
+    ways = Ways(topology, tables, [End(f"host-{number // 2}", number % 2, end.guid, end.lid) for number, end in enumerate(ends)], across=True)
+    assert "between the rails of each host" not in [item.why for item in cover(ways).rounds] and not apart(ways)
+
+
+def test_rails_that_share_leaves_by_twos_are_paired_with_those_of_the_other_leaf() -> None:
+    """Even rails on one leaf, odd ones on the other: half of all pairings would stay inside."""
+    topology, tables, ends = parts([8, 8], 4)
+    made = [End(f"host-{number % 8 // 4}", 2 * (number % 4) + number // 8, end.guid, end.lid) for number, end in enumerate(ends)]
+    ways = Ways(topology, tables, made, across=True)
+    (between,) = [item for item in cover(ways).rounds if item.why == "between the rails of each host"]
+    assert between.tests and all(ways.leaf(source) != ways.leaf(target) for source, target in between.tests)
+
+
+def test_where_switches_choose_the_way_rails_are_measured_with_each_other_if_the_tables_lead_there() -> None:
+    known = rail_tree(4, 4, 4, spread="adaptive routing is on")
+    assert len(crossing(known, cover(known))) == 2 * 2 * 4
+    topology, _tables, ends = rail_parts(4, 4, 4)
+    blind = Ways(topology, (), ends, "its forwarding tables were not read", True)
+    assert not crossing(blind, cover(blind))
 
 
 def test_three_levels_are_covered_where_the_tables_lead() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.bandwidth import PairResult, RdmaPod
+from ..._model.bandwidth import End, PairResult, RdmaPod
 from ..._model.hca import Hca, NodeHcas
 
 
@@ -19,21 +19,21 @@ class Bound(typing.NamedTuple):
 
 
 def bounds(
-    pair: PairResult, pods: typing.Mapping[str, RdmaPod], nodes: typing.Mapping[str, NodeHcas], floor: typing.Optional[float], both: bool
+    pair: PairResult, pods: typing.Mapping[End, RdmaPod], nodes: typing.Mapping[str, NodeHcas], floor: typing.Optional[float], both: bool
 ) -> typing.List[Bound]:
     """What is known to hold back a pair that is too slow.
 
-    :param pods: of its two ends, by node
+    :param pods: of its two ends at least
     :param nodes: HCAs of the nodes, as the nodes' own network namespace shows them
     :param floor: in Gb/s, what the pair must reach; a limit from there on holds nobody back
     :param both: each end sends
     """
     found = []
-    for name in (pair.client, pair.server):
-        pod = pods.get(name)
+    for end in (pair.client_end, pair.server_end):
+        pod = pods.get(end)
         if pod is None:
             continue
-        node = nodes.get(name) if name == pair.client or both else None
+        node = nodes.get(end[1]) if end == pair.client_end or both else None
         function = node.at(pod.pci) if node is not None else None
         limit = function.administration.max_tx_rate if function is not None and function.administration is not None else None
         if node is not None and function is not None and limit and (floor is None or limit / 1000 < floor):

@@ -15,7 +15,7 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.bandwidth import BandwidthFacts, Earlier, PairLayers, PairResult, RdmaPod, RoundPlan
+from ..._model.bandwidth import BandwidthFacts, Earlier, End, PairLayers, PairResult, RdmaPod, RoundPlan
 from ..._model.fabric import ObservedSubnets, ObservedTopologies, Place, SeenSubnet
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
@@ -34,7 +34,7 @@ from ..fleet.routes import coverage_finding, ways_of
 from .accused import check_suspects
 from .bounds import bounds
 from .causes import CAUSES
-from .floors import TCP_FAIL, TCP_WARN, Best, End, Ground, gbps, in_pods, read
+from .floors import TCP_FAIL, TCP_WARN, Best, Ground, gbps, in_pods, read
 from .layers import check_layers
 from .links import check_links
 from .localised import check_slow_links, least_share, readings
@@ -111,8 +111,7 @@ def verdicts(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Seque
     good: typing.Dict[Pair, bool] = {}
     for pair, passed in zip(pairs, _passed(_ground(fabric, seen, pods), pairs)):
         if passed is not None:
-            key = frozenset(((pair.rail, pair.client), (pair.rail, pair.server)))
-            good[key] = passed and good.get(key, True)
+            good[pair.pair] = passed and good.get(pair.pair, True)
     return {key for key, passed in good.items() if passed}, {key for key, passed in good.items() if not passed}
 
 
@@ -125,7 +124,8 @@ def ways_between(fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Itera
     if not membership.resolved:
         return None, membership.why
     only = None if pods is None else {(pod.rail, pod.node) for pod in pods if pod.fabric == fabric.name and not pod.error}
-    return ways_of(fabric, membership, seen.topologies, only)
+    # on InfiniBand what goes from one HCA of a host to another has another LID, and leaves by the cable
+    return ways_of(fabric, membership, seen.topologies, only, across=True)
 
 
 def evidence_of(fabric: Fabric, ways: Ways, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> Evidence:
@@ -171,19 +171,19 @@ def _layers(
     """Which layer of a pair loses, for those that were looked at, and those that the intent wants to be."""
     fabric = ground.fabric
     looked = [item for item in seen.layers if item.fabric == fabric.name]
-    keys = {(item.rail, item.client, item.server) for item in looked}
+    keys = {(item.client_end, item.server_end) for item in looked}
     # without a word of the intent it depends on the run
     for pair in _to_be_layered(ground, pairs, fabric.bandwidth.layers or "none"):
-        if (pair.rail, pair.client, pair.server) not in keys:
-            why = "this run did not look at it"
-            looked.append(PairLayers(fabric.name, pair.client, pair.server, pair.rail, fabric.bandwidth.layers == "suspects", why=why))
+        if (pair.client_end, pair.server_end) not in keys:
+            why, suspect = "this run did not look at it", fabric.bandwidth.layers == "suspects"
+            looked.append(PairLayers(fabric.name, pair.client, pair.server, pair.rail, suspect, why=why, server_rail=pair.server_rail))
 
     def bound(pair: PairResult) -> typing.Optional[float]:
         own = best.get(ground.kind(pair))
         known = [ground.floor(pair)[0], own.average * fabric.line_rate.fleet_fraction if own is not None else None]
         return max((value for value in known if value is not None), default=None)
 
-    subjects = [subject_of(fabric, PairResult(fabric.name, item.client, item.server, rail=item.rail)) for item in looked]
+    subjects = [subject_of(fabric, PairResult(fabric.name, item.client, item.server, rail=item.rail, server_rail=item.server_rail)) for item in looked]
     return check_layers(ground, list(zip(subjects, looked)), bound, facts.hcas)
 
 
@@ -291,7 +291,9 @@ def cover_text(plan: RoundPlan) -> str:
     if cover is None or not cover.directions:
         return f"{plan.rounds} rounds"
     of = "the nodes' cables" if cover.spread else "links"
-    return f"{plan.rounds} rounds of {cover.tests} tests over {percent(cover.covered, cover.directions)} % of {cover.directions / 2:g} {of} in both directions"
+    rails = f", {cover.between_rails} of them between the rails of each host," if cover.between_rails else ""
+    share = f"{percent(cover.covered, cover.directions)} % of {cover.directions / 2:g} {of} in both directions"
+    return f"{plan.rounds} rounds of {cover.tests} tests{rails} over {share}{'; its rails are apart' if cover.apart else ''}"
 
 
 def _time(seconds: float) -> str:
@@ -312,7 +314,8 @@ def _again(pair: PairResult) -> str:
 def subject_of(fabric: Fabric, pair: PairResult) -> str:
     """Of the findings on one measurement."""
     arrow = "<->" if fabric.bandwidth.directions == "at_once" else "->"
-    return f"{fabric.name} {pair.client} {arrow} {pair.server}{_on(fabric, pair.rail)}{_again(pair)}"
+    client = f"{pair.client} rail {pair.rail}" if pair.between_rails else pair.client
+    return f"{fabric.name} {client} {arrow} {pair.server}{_on(fabric, pair.server_end[0])}{_again(pair)}"
 
 
 def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
@@ -363,16 +366,18 @@ def _coverage(
         why, remedy = "A pair needs two nodes.", "Put a second node into the group rdma_nodes."
         return [Finding("bandwidth.measured", f"{fabric.name}{_on(fabric, rail)}", UNKNOWN, "no pair", "at least one pair", why, remedy)]
     findings = []
-    met: typing.Dict[str, typing.Set[str]] = collections.defaultdict(set)
+    met: typing.Dict[End, typing.Set[End]] = collections.defaultdict(set)
+    by_links = plan is not None and plan.cover is not None
     for pair in pairs:
-        if pair.rail == rail and pair.client != pair.server:
-            met[pair.client].add(pair.server)
+        # rounds of pairs are within rails
+        if pair.client_end != pair.server_end and (by_links or not pair.between_rails):
+            met[pair.client_end].add(pair.server_end)
             if fabric.bandwidth.directions != "both":
-                met[pair.server].add(pair.client)
+                met[pair.server_end].add(pair.client_end)
     # with a node that rests in each round, as an odd number has it, some partners are one less
     partners = len(usable) - 1
     rounds = plan.rounds if plan is not None else fabric.bandwidth.rounds
-    if plan is not None and plan.cover is not None:
+    if by_links:
         # which links they met each other over counts, and bandwidth.coverage says that
         partners = min(partners, 1)
     elif isinstance(rounds, int):
@@ -384,9 +389,9 @@ def _coverage(
             error = pods[rail, name].error if (rail, name) in pods else "none was started"
             why, remedy = f"There is no pod to measure with: {error}.", CAUSES["pod"][1]
             findings.append(Finding("bandwidth.measured", subject, UNKNOWN, "with none", expected, why, remedy))
-        elif len(met[name]) < max(1, partners):
+        elif len(met[rail, name]) < max(1, partners):
             why, remedy = (CAUSES["not_run"][0], CAUSES["not_run"][1]) if partners > 0 else ("No other node has a pod to measure with.", CAUSES["pod"][1])
-            findings.append(Finding("bandwidth.measured", subject, UNKNOWN, f"with {len(met[name])}", expected, why, remedy))
+            findings.append(Finding("bandwidth.measured", subject, UNKNOWN, f"with {len(met[rail, name])}", expected, why, remedy))
     return findings
 
 
@@ -452,8 +457,8 @@ def _floor(subject: str, ground: Ground, pair: PairResult, average: float) -> Fi
         return Finding("bandwidth.floor", subject, UNKNOWN, gbps(average), "a floor", f"No floor can be set: {text}.", remedy)
     if average >= floor:
         return ok("bandwidth.floor", subject, gbps(average), f">= {gbps(floor)} ({text})")
-    ends = [ground.pods[pair.rail, name] for name in (pair.client, pair.server) if (pair.rail, name) in ground.pods]
-    known = bounds(pair, {pod.node: pod for pod in ends}, ground.nodes, floor, ground.ways == 2)
+    ends = [ground.pods[end] for end in (pair.client_end, pair.server_end) if end in ground.pods]
+    known = bounds(pair, ground.pods, ground.nodes, floor, ground.ways == 2)
     bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding and not pod.far_cpus)
     why = "The pair is slower than its link allows for." + (f" It ran {bound}." if bound else "")
     remedy = "See bandwidth.suspect for the end at fault, and bandwidth.link for a link below what it can do. Look there at NUMA node, MTU and error counters."
@@ -463,18 +468,19 @@ def _floor(subject: str, ground: Ground, pair: PairResult, average: float) -> Fi
 
 def _fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
     fraction = ground.fabric.line_rate.fleet_fraction
-    expected = f">= {gbps(fraction * best.average)} ({fraction:g} of the best pair of the rail, {gbps(best.average)})"
+    of, others = ("between rails", "others between rails") if pair.between_rails else ("of the rail", "others on the same rail")
+    expected = f">= {gbps(fraction * best.average)} ({fraction:g} of the best pair {of}, {gbps(best.average)})"
     if average >= fraction * best.average:
         return ok("bandwidth.fleet", subject, gbps(average), expected)
     remedy = "See bandwidth.suspect for the end at fault."
     if ground.kind(pair)[1] is not None:
-        why = "The pair is slower than others on the same rail whose links can do the same, so one of its ends or the path between them is at fault."
+        why = f"The pair is slower than {others} whose links can do the same, so one of its ends or the path between them is at fault."
         return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
     now = ground.now(pair)
     if now is not None and best.now is not None and now < best.now:
         why = f"Its link runs at {now:g} Gb/s and that of the best pair at {best.now:g}; whether it can do more is not known, so it may be meant so."
         return Finding("bandwidth.fleet", subject, UNKNOWN, gbps(average), expected, why, "See bandwidth.link for what is missing.")
-    why = "The pair is slower than others on the same rail, so one of its ends or the path between them is at fault."
+    why = f"The pair is slower than {others}, so one of its ends or the path between them is at fault."
     return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
 
 

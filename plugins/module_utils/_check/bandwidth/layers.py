@@ -136,6 +136,7 @@ def _as_pair(pair: PairLayers, step: LayerStep) -> PairResult:
         message_bytes=step.message_bytes,
         iterations=step.iterations,
         rail=pair.rail,
+        server_rail=pair.server_rail,
     )
 
 

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.bandwidth import PairResult
+from ..._model.bandwidth import End, PairResult
 from ..._model.fabric import Place
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
+from ..._schedule.covering import Test
 from ..._schedule.evidence import SLOW, Evidence, Reading
 from ..._schedule.ways import Ways
 from ..fleet.line_rates import LineRates
 from ..fleet.routes import listed
-from .floors import End
 
 _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
 
@@ -24,7 +24,7 @@ def readings(ways: Ways, pairs: typing.Iterable[PairResult]) -> typing.Tuple[Rea
 
     :param pairs: whose figures are measurements
     """
-    tests = [(ways.test(pair.rail, pair.client, pair.server), pair.average_gbps) for pair in pairs]
+    tests = [(ways.test(pair.client_end, pair.server_end), pair.average_gbps) for pair in pairs]
     return tuple(Reading(test, gbps) for test, gbps in tests if test is not None and gbps is not None)
 
 
@@ -37,7 +37,7 @@ def least_share(ways: Ways, pairs: typing.Iterable[PairResult], floor: typing.Ca
     """
     shares = []
     for pair in pairs:
-        test = ways.test(pair.rail, pair.client, pair.server)
+        test = ways.test(pair.client_end, pair.server_end)
         way = ways.way(*test) if test is not None else None
         least, rates = floor(pair), [ways.directions[number].gbps for number in way or () if not ways.directions[number].between]
         known = [rate for rate in rates if rate]
@@ -117,17 +117,22 @@ class _Known:
             item = self._evidence.measured[source, target]
             why = "Each link of its way is good on other ways, so no cable is at fault: what these two do with each other is, or what came and went meanwhile."
             remedy = f"Run the stage again while nothing else runs; if it stays, trace the way with ibtracert {one.lid} {other.lid} and look at its counters."
-            yield self._finding(f"{one.node} -> {other.node} rail {one.rail}", f"carries {item.share:.0%} of what is usual", why, remedy)
+            yield self._finding(self._named((source, target)), f"carries {item.share:.0%} of what is usual", why, remedy)
 
     def doubtful(self) -> typing.Iterator[Finding]:
         tests = self._evidence.doubtful
         if not tests:
             return
-        ends = self._ways.ends
-        names = [f"{ends[source].node} -> {ends[target].node} rail {ends[source].rail}" for source, target in tests]
+        names = [self._named(test) for test in tests]
         why = f"These were slow, and were not measured often enough to say why: {listed(names, ', ')}."
         subject, measured = f"{self._fabric.name} further ways", f"{len(tests)} are slow"
         yield Finding("bandwidth.suspect", subject, UNKNOWN, measured, _EXPECTED, why, "Correct what else is named, then run the stage again.")
+
+    def _named(self, test: Test) -> str:
+        one, other = (self._ways.ends[end] for end in test)
+        if one.rail == other.rail:
+            return f"{one.node} -> {other.node} rail {one.rail}"
+        return f"{one.node} rail {one.rail} -> {other.node} rail {other.rail}"
 
     def _ends(self, number: int) -> typing.Tuple[str, str]:
         direction = self._ways.directions[number]

@@ -27,11 +27,13 @@ def ways_of(
     membership: Membership,
     topologies: typing.Mapping[str, ObservedTopologies],
     only: typing.Optional[typing.Container[Port]] = None,
+    across: bool = False,
 ) -> typing.Tuple[typing.Optional[Ways], str]:
     """The ways, or None and why none are known. Where switches may choose among several ways, ``Ways.spread`` says so.
 
     :param topologies: answer of fabric_info of each node
     :param only: ports that take part, by rail and node; None: all
+    :param across: ports of different rails may be measured with each other, where the tables lead from one to the other
     """
     if not is_infiniband(fabric):
         return None, "the switches of Ethernet choose ways by a hash of their own, and their topology is not read"
@@ -55,7 +57,7 @@ def ways_of(
         spread = f"its forwarding tables were not read: {(seen.forwarding.error if seen.forwarding is not None else None) or 'they were not asked for'}"
     else:
         spread = ""
-    return Ways(seen.topology, tables, ends, spread), ""
+    return Ways(seen.topology, tables, ends, spread, across), ""
 
 
 def coverage_finding(check: str, fabric: Fabric, ways: Ways, used: Coverage, remedy: str) -> Finding:
