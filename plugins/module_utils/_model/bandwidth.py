@@ -73,6 +73,8 @@ class PairResult:
     :ivar sweep_failure: why there is no sweep, where one was asked for
     :ivar transport: TCP where a pod has no RDMA device, which only networks without RDMA may have
     :ivar streams: of TCP, at once
+    :ivar flow_label: by which switches of Ethernet send it over the same links each time, as far as the driver makes a UDP source port of it; None where
+        it has none, so that each measurement may go over other links
     """
 
     fabric: str
@@ -95,6 +97,7 @@ class PairResult:
     sweep_failure: str = ""
     transport: typing.Literal["RDMA", "TCP"] = "RDMA"
     streams: typing.Optional[int] = None
+    flow_label: typing.Optional[int] = None
 
     @property
     def key(self) -> PairKey:
