@@ -35,12 +35,12 @@ def tree(
     across: bool = False,
 ) -> Ways:
     """The ways of ``parts``."""
-    return Ways(*parts(hosts, spines, pods, cores, rails, lost), spread, across)
+    return Ways(*parts(hosts, spines, pods, cores, rails, lost), spread, across=across)
 
 
 def rail_tree(hosts: int, rails: int, spines: int, units: int = 1, apart: bool = False, spread: str = "", across: bool = True) -> Ways:
     """The ways of ``rail_parts``."""
-    return Ways(*rail_parts(hosts, rails, spines, units, apart), spread, across)
+    return Ways(*rail_parts(hosts, rails, spines, units, apart), spread, across=across)
 
 
 def rail_parts(hosts: int, rails: int, spines: int, units: int = 1, apart: bool = False) -> Parts:

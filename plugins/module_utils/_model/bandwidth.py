@@ -105,6 +105,8 @@ class PairResult(OrderedPair):
     :ivar sweep_failure: why there is no sweep, where one was asked for
     :ivar transport: TCP where a pod has no RDMA device, which only networks without RDMA may have
     :ivar streams: of TCP, at once
+    :ivar flow_label: by which switches of Ethernet send it over the same links each time, as far as the driver makes a UDP source port of it; None where
+        it has none, so that each measurement may go over other links
     :ivar server_rail: of a pair between two rails; None: ``rail``
     """
 
@@ -128,6 +130,7 @@ class PairResult(OrderedPair):
     sweep_failure: str = ""
     transport: typing.Literal["RDMA", "TCP"] = "RDMA"
     streams: typing.Optional[int] = None
+    flow_label: typing.Optional[int] = None
     server_rail: typing.Optional[int] = None
 
     @property

@@ -141,7 +141,7 @@ def held(record: typing.Optional[Record], facts: Seen) -> typing.Optional[typing
 
     :raises Undrawable: its facts do not load
     """
-    return _load(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies"))
+    return _load(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies", "neighbours"))
 
 
 def over_runs(record: Record, facts: Seen) -> typing.Tuple[typing.Tuple[Trend, ...], int]:

@@ -24,6 +24,8 @@ Turn = typing.Tuple[Test, ...]
 _TRIES = 8
 #: ways to one link that are looked at
 _LOOKS = 64
+#: flows from a leaf to another one, where each takes one of the links between them by a hash, at most
+_MOST_FLOWS = 64
 #: rounds that only cover what is left, at most
 _MOST_ROUNDS = 8
 
@@ -69,19 +71,30 @@ class Taken:
         self._ways = ways
         self._ends: typing.Set[int] = set()
         self._links: typing.Set[int] = set()
+        self._crossed: typing.Set[typing.Tuple[str, bool]] = set()
         self.tests: typing.List[Test] = []
 
     def free(self, end: int) -> bool:
         return end not in self._ends
 
     def fits(self, test: Test, way: Way) -> bool:
-        return self.free(test[0]) and self.free(test[1]) and not any(link in self._links for link in way)
+        free = self.free(test[0]) and self.free(test[1]) and not any(link in self._links for link in way)
+        return free and not any(place in self._crossed for place in self._crosses(way))
 
     def add(self, test: Test, way: Way) -> None:
         self._ends.update(test)
         # of what stands for many links nobody knows how many flows share one
         self._links.update(link for link in way if not self._ways.directions[link].between)
+        self._crossed.update(self._crosses(way))
         self.tests.append(test)
+
+    def _crosses(self, way: Way) -> typing.Iterator[typing.Tuple[str, bool]]:
+        """The leaves that a flow leaves and comes into, where a hash may send two flows over one link: then one of them at a time."""
+        for link in way if self._ways.hashed else ():
+            direction = self._ways.directions[link]
+            if direction.between:
+                yield direction.source, False
+                yield direction.target, True
 
 
 def cover(ways: Ways) -> Cover:
@@ -202,17 +215,25 @@ def _shuffled(left: typing.List[typing.Tuple[int, int]]) -> typing.List[typing.T
 
 
 def _turns(ways: Ways, pairs: typing.Sequence[Test], covered: typing.AbstractSet[int]) -> typing.Tuple[typing.Tuple[Turn, ...], typing.Set[int]]:
-    """Both directions of pairs. A test that shares a link with another is left out: what it alone would cover comes later."""
+    """Both directions of pairs. A test that shares a link with another is left out: what it alone would cover comes later. Where nobody knows which link a flow
+    takes, none is left out: each has a turn in which it shares none.
+    """
     new: typing.Set[int] = set()
     turns = []
     for tests in (pairs, [(target, source) for source, target in pairs]):
-        taken = Taken(ways)
-        for test in tests:
-            way = ways.way(*test)
-            if way is not None and taken.fits(test, way):
-                taken.add(test, way)
-                new.update(way)
-        turns.append(tuple(taken.tests))
+        left = list(tests)
+        for _turn in range(_MOST_FLOWS if ways.hashed else 1):
+            taken = Taken(ways)
+            for test in left:
+                way = ways.way(*test)
+                if way is not None and taken.fits(test, way):
+                    taken.add(test, way)
+                    new.update(way)
+            turns.append(tuple(taken.tests))
+            done = set(taken.tests)
+            left = [test for test in left if test not in done]
+            if not done or not left:
+                break
     return tuple(turn for turn in turns if turn), new - covered
 
 

@@ -165,7 +165,7 @@ def test_where_switches_choose_the_way_rails_are_measured_with_each_other_if_the
     known = rail_tree(4, 4, 4, spread="adaptive routing is on")
     assert len(crossing(known, cover(known))) == 2 * 2 * 4
     topology, _tables, ends = rail_parts(4, 4, 4)
-    blind = Ways(topology, (), ends, "its forwarding tables were not read", True)
+    blind = Ways(topology, (), ends, "its forwarding tables were not read", across=True)
     assert not crossing(blind, cover(blind))
 
 

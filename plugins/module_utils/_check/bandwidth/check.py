@@ -20,6 +20,7 @@ from ..._model.fabric import ObservedSubnets, ObservedTopologies, Place, SeenSub
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
+from ..._model.neighbours import ObservedNeighbours
 from ..._model.profiles import carries_rdma, rails
 from ..._model.text import percent
 from ..._schedule.coverage import coverage
@@ -34,6 +35,7 @@ from ..fleet.routes import coverage_finding, ways_of
 from .accused import check_suspects
 from .bounds import bounds
 from .causes import CAUSES
+from .ethernet import pinned, unheard
 from .floors import TCP_FAIL, TCP_WARN, Best, Ground, gbps, in_pods, read
 from .layers import check_layers
 from .links import check_links
@@ -58,6 +60,7 @@ class Facts:
     :ivar topologies: answer of fabric_info of each node
     :ivar earlier: what kept runs have measured
     :ivar functions: HCAs of each node after virtual functions were made; only what these are held back by is told from it
+    :ivar neighbours: what each node heard by LLDP, where the ways of an Ethernet fabric are asked for
     """
 
     nodes: typing.Tuple[str, ...] = ()
@@ -67,6 +70,7 @@ class Facts:
     topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
     earlier: Earlier = dataclasses.field(default_factory=Earlier)
     functions: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    neighbours: typing.Dict[str, ObservedNeighbours] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -125,7 +129,7 @@ def ways_between(fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Itera
         return None, membership.why
     only = None if pods is None else {(pod.rail, pod.node) for pod in pods if pod.fabric == fabric.name and not pod.error}
     # on InfiniBand what goes from one HCA of a host to another has another LID, and leaves by the cable
-    return ways_of(fabric, membership, seen.topologies, only, across=True)
+    return ways_of(fabric, membership, seen.topologies, only, seen.neighbours, across=True)
 
 
 def evidence_of(fabric: Fabric, ways: Ways, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> Evidence:
@@ -201,8 +205,10 @@ def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.O
     figures = _figures(ground, pairs)
     evidence = _evidence(ground, ways, pairs, figures)
     remedy = "See bandwidth.measured and bandwidth.pod for the nodes at these links."
-    findings = [coverage_finding("bandwidth.coverage", fabric, ways, coverage(ways, evidence.measured), remedy)]
-    findings += check_slow_links(fabric, ways, evidence, where, rates)
+    note = pinned(fabric, ways, pairs) if ways.hashed else ""
+    findings = [coverage_finding("bandwidth.coverage", fabric, ways, coverage(ways, evidence.measured), remedy, note)]
+    findings += unheard("bandwidth.coverage", fabric, ways)
+    findings += check_slow_links(fabric, ways, evidence, where, rates, pairs)
     if any(verdict is False and not figure for verdict, figure in zip(passed, figures)):
         # what gave no figure has another cause than a slow link, and is told from those that gave one
         findings += check_suspects(fabric, ground.pods, pairs, [None if verdict is None else figure for verdict, figure in zip(passed, figures)], where)

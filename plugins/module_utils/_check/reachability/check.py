@@ -162,6 +162,6 @@ def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membe
     ways, _why = ways_of(fabric, membership, facts.topologies)
     if ways is None:
         return []
-    there = [ways.test((pair.client.rail, pair.client.node), (pair.server.rail, pair.server.node)) for pair in pairs if pair.ping is not None]
+    there = [ways.test(pair.client.rail, pair.client.node, pair.server.node) for pair in pairs if pair.ping is not None]
     used = coverage(ways, [test for pair in there if pair is not None for test in (pair, pair[::-1])])
     return [coverage_finding("reachability.coverage", fabric, ways, used, "See reachability.node and reachability.pair for the nodes at these links.")]
