@@ -44,16 +44,10 @@ class Round:
 
 @dataclasses.dataclass(frozen=True)
 class Cover:
-    """The first rounds, and what they cover.
-
-    :ivar covered: numbers of directions
-    :ivar usable: of all directions that there are; the rest are those of links between which no end sends anything, or whose way is not known
-    """
+    """The first rounds, and the numbers of the directions that they use; which these leave out, and why, ``coverage`` tells."""
 
     rounds: typing.Tuple[Round, ...]
     covered: typing.FrozenSet[int]
-    uncovered: typing.Tuple[int, ...]
-    links: int
 
     @property
     def tests(self) -> int:
@@ -126,7 +120,7 @@ def cover(ways: Ways) -> Cover:
         if not turns:
             break
         rounds.append(Round("links that no round before has used", turns))
-    return Cover(tuple(rounds), frozenset(covered), tuple(link for link in wanted if link not in covered), len(wanted))
+    return Cover(tuple(rounds), frozenset(covered))
 
 
 def apart(ways: Ways) -> bool:

@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import ForwardingTable
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import percent
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import coverage
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, coverage
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, apart, cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import End, Ways
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, parts, rail_parts, rail_tree, tree
@@ -29,12 +29,18 @@ def assert_fair(ways: Ways, found: Cover) -> None:
         assert not carried or max(carried.values()) == 1, turn
 
 
+def use_of(ways: Ways, found: Cover) -> Coverage:
+    """What the rounds use."""
+    return coverage(ways, (test for item in found.rounds for test in item.tests))
+
+
 @hypothesis.given(leaves=some.integers(2, 6), spines=some.integers(1, 4), more=some.integers(0, 3))
 @hypothesis.settings(max_examples=25, deadline=None)
 def test_all_links_are_covered_in_both_directions_where_hosts_are_enough(leaves: int, spines: int, more: int) -> None:
     ways = fat_tree(leaves, spines, max(2, spines) + more)
     found = cover(ways)
-    assert found.uncovered == () and len(found.covered) == found.links == ways.real
+    used = use_of(ways, found)
+    assert used.missing == used.unused == () and len(found.covered) == ways.real
     assert_fair(ways, found)
     assert found.covered == {link for item in found.rounds for test in item.tests for link in ways.way(*test) or ()}
 
@@ -42,7 +48,7 @@ def test_all_links_are_covered_in_both_directions_where_hosts_are_enough(leaves:
 def test_a_fleet_takes_a_few_rounds_and_not_one_for_each_host() -> None:
     ways = fat_tree(8, 8, 8)
     found = cover(ways)
-    assert found.uncovered == ()
+    assert use_of(ways, found).missing == use_of(ways, found).unused == ()
     # each host sends and receives inside of its leaf and out of it; all pairs would be 63 rounds
     assert len(found.rounds) <= 4 and found.tests <= 4 * len(ways.ends)
     assert found.rounds[0].why == "inside of each leaf"
@@ -52,9 +58,9 @@ def test_a_fleet_takes_a_few_rounds_and_not_one_for_each_host() -> None:
 def test_a_link_that_nothing_is_sent_over_is_named_and_not_counted() -> None:
     # one host on each leaf: of four uplinks the tables use one a direction
     ways = fat_tree(3, 4, 1)
-    found = cover(ways)
-    assert 0 < len(found.covered) < found.links and len(found.uncovered) == found.links - len(found.covered)
-    assert any(ways.name(link).startswith("leaf-0 port") and "spine-3" in ways.name(link) for link in found.uncovered)
+    used = use_of(ways, cover(ways))
+    assert used.missing == () and 0 < used.usable < ways.real == used.usable + len(used.unused)
+    assert any(ways.name(link).startswith("leaf-0 port") and "spine-3" in ways.name(link) for link in used.unused)
 
 
 def test_the_way_is_that_of_the_tables() -> None:
@@ -89,7 +95,7 @@ def test_ends_of_different_rails_are_paired_only_where_that_is_allowed(across: b
     assert_fair(ways, found)
     assert [item.why for item in found.rounds][1:] == ["links that no round before has used"] * across
     assert bool(crossing(ways, found)) == across
-    assert bool(found.uncovered) == (not across)
+    assert bool(use_of(ways, found).unused) == (not across) and not use_of(ways, found).missing
 
 
 def crossing(ways: Ways, found: Cover) -> typing.List[typing.Tuple[int, int]]:
@@ -108,11 +114,12 @@ def test_where_rails_share_spines_there_is_a_round_between_the_rails_of_each_hos
     for source, target in between.tests:
         assert ways.ends[source].node == ways.ends[target].node and len(ways.way(source, target) or ()) == 4
     assert sorted(end for test in between.tests for end in test) == sorted(2 * list(range(len(ways.ends))))
-    assert found.uncovered == () and not apart(ways)
+    assert use_of(ways, found).missing == use_of(ways, found).unused == () and not apart(ways)
     # with one leaf a rail, nothing but this round goes over the spines
-    without = cover(rail_tree(4, 8, 4, units, across=False))
+    plain = rail_tree(4, 8, 4, units, across=False)
+    without = cover(plain)
     assert len(found.rounds) == len(without.rounds) + 1
-    assert len(without.uncovered) == (2 * 8 * 4 if units == 1 else 0)
+    assert len(use_of(plain, without).unused) == (2 * 8 * 4 if units == 1 else 0)
 
 
 @hypothesis.given(hosts=some.integers(2, 5), rails=some.integers(2, 8), spines=some.integers(1, 5), units=some.integers(1, 3), seed=some.integers(0, 99))
@@ -132,7 +139,7 @@ def test_no_direction_is_used_twice_in_a_turn_whatever_the_tables(hosts: int, ra
     assert_fair(ways, found)
     usable = {link for source in range(len(ends)) for target in range(len(ends)) if source != target for link in ways.way(source, target) or ()}
     assert found.covered == usable or len([item for item in found.rounds if item.why.startswith("links")]) == 8
-    used = coverage(ways, [test for item in found.rounds for test in item.tests])
+    used = use_of(ways, found)
     assert used.covered == found.covered and used.usable == len(usable)
 
 
@@ -141,8 +148,7 @@ def test_rails_that_nothing_is_routed_between_are_left_alone(spread: str) -> Non
     ways, plain = rail_tree(4, 8, 4, 2, apart=True, spread=spread), rail_tree(4, 8, 4, 2, apart=True, spread=spread, across=False)
     assert apart(ways) and not apart(plain)
     assert not crossing(ways, cover(ways)) and cover(ways).rounds == cover(plain).rounds
-    used = [coverage(known, [test for item in cover(known).rounds for test in item.tests]) for known in (ways, plain)]
-    assert used[0] == used[1]
+    assert use_of(ways, cover(ways)) == use_of(plain, cover(plain))
 
 
 def test_rails_on_one_leaf_have_nothing_to_tell_that_a_round_inside_of_it_does_not() -> None:
@@ -183,7 +189,8 @@ def test_where_switches_choose_the_cables_of_the_ends_are_covered_and_nobody_loo
     """A link between two switches is on no way that is known: to look for one through each pair of ends took longer than to measure all."""
     ways = fat_tree(16, 16, 16, spread="adaptive routing is on")
     first = cover(ways)
-    assert first.uncovered == () and first.links == 2 * len(ways.ends) and len(first.rounds) == 2
+    used = use_of(ways, first)
+    assert used.missing == () and len(used.covered) == 2 * len(ways.ends) and len(first.rounds) == 2
 
 
 def test_a_hundred_per_cent_are_said_of_all_alone() -> None:
