@@ -12,6 +12,7 @@ import dataclasses
 import typing
 
 from .._check.bandwidth import check as bandwidth
+from .._check.bandwidth.pairs import subject_of
 from .._check.compare import check as compare
 from .._check.discover import check as discover
 from .._check.fabric import check as fabric
@@ -225,7 +226,7 @@ def _of_bandwidth(intent: Intent, facts: bandwidth.Facts, judged: Judgements, kn
         for rail, pairs in sorted(rails.items(), key=lambda item: (item[0] is None, item[0] or 0)):
             cells = {}
             for (client, server), measured in pairs.items():
-                found = [item for pair in measured for item in judged.get(bandwidth.subject_of(wanted, pair), ())]
+                found = [item for pair in measured for item in judged.get(subject_of(wanted, pair), ())]
                 cells[client, server] = _bandwidth_cell(measured, found)
                 if wanted.bandwidth.directions == "at_once":
                     cells[server, client] = cells[client, server]

@@ -10,7 +10,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import PINGS, Facts, check, sound, verdicts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check, sound, verdicts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.pairs import PINGS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, RoundPlan, SweepRow
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
