@@ -34,7 +34,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "bandwidth.fleet": Explanation(
         means="A pair is slower than others of its rail whose links can do the same. One of its ends, or the way between them, is at fault.",
-        measured="The average of the pair against `line_rate.fleet_fraction` of the best pair of the same rail and kind.",
+        measured="The average of the pair against `line_rate.fleet_fraction` of the best pair of the same rail and kind, or of the best one between rails.",
         causes=(
             "Another NUMA node, a slower PCIe link, or ACS at one end.",
             "Congestion on one way between two leaves.",
