@@ -127,6 +127,10 @@ class _Api(Api):
             text += f"env PCIDEVICE_X={function}\nphysfn {function} {address(rail)}\n"
         return CommandResult("shell", 0, text)
 
+    def ran_by(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
+        # a look at the pod, of which nothing is told here
+        return CommandResult("sh", 0, "") if command[0] == "sh" else super().ran_by(node, command)
+
     def rail_of(self, pod: str) -> int:
         """Of the pods of a node each gets the next one."""
         node = self.pods[pod]["node"]
@@ -325,6 +329,19 @@ def test_a_slow_link_between_rails_is_named_and_nothing_else(shares: Shares, sai
     assert [finding.status for finding in world.findings(measured, "coverage")] == ["pass"]
     failed = {finding.subject for finding in world.findings(measured, "floor") if finding.status == "fail"}
     assert failed and all("rail" in subject for subject in failed)
+
+
+def test_suspects_between_rails_are_looked_at_layer_by_layer_with_both_of_their_rails() -> None:
+    world = rails_of_hosts({("leaf-0", "spine-3"): 0.5}, bandwidth={"rounds": "auto", "layers": "suspects"})
+    measured = world.run()
+    looked = [item for item in measured.layers if item.between_rails]
+    assert looked and all(item.rail == 0 for item in looked)
+    pods = [step for item in looked for step in item.steps if step.layer == "vf_pod"]
+    assert [step.average_gbps for step in pods] == [LINE / 2] * len(looked)
+    # each through the pod of its own rail
+    assert {(step.client.device, step.server.device) for step in pods} == {("mlx5_10", f"mlx5_1{item.server_rail}") for item in looked}
+    subjects = {finding.subject for finding in world.findings(measured, "layer")}
+    assert {f"compute {item.client} rail 0 -> {item.server} rail {item.server_rail}" for item in looked} <= subjects
 
 
 def test_rails_of_one_host_that_fail_with_each_other_accuse_their_ends() -> None:
