@@ -27,7 +27,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "The forwarding table of a switch could not be read whole.",
             "Ethernet: a port heard no switch by LLDP, or several, so which links it shares with others is not known.",
         ),
-        look=("ibqueryerrors", "iblinkinfo", "tcpdump -nn -i INTERFACE ether proto 0x88cc"),
+        look=("ibqueryerrors", "iblinkinfo", "tcpdump -nn -i DEVICE ether proto 0x88cc"),
         remedy=(
             "See `bandwidth.measured` and `bandwidth.pod` for the nodes at these links, or switch LLDP on at the ports of the leaves, then run the stage again."
         ),
@@ -186,7 +186,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         ),
         look=(
             "ibqueryerrors",
-            "ethtool -S INTERFACE",
+            "ethtool -S DEVICE",
             "mlxlink -d ADDRESS -c -m",
             "lspci -vv -s ADDRESS",
         ),
