@@ -296,7 +296,7 @@ def test_switches_are_listened_for_where_rounds_are_made_of_what_they_tell(playe
     # this machine has no HCA, so there is nobody to listen to
     assert [run.fact("neighbours", node)["value"]["netdevs"] for node in ("worker-1", "worker-2")] == [[], []]
     assert run.fact("listeners", "cluster")["value"] == ["worker-1", "worker-2"]
-    kinds = {count["kind"]: (count["seen"], count["failed"]) for count in run.record("bandwidth")["facts"]}
+    kinds = {count["kind"]: (count["seen"], count["missing"]) for count in run.record("bandwidth")["facts"]}
     assert kinds["neighbours"] == (2, 0)
 
 

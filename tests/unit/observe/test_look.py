@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import NodeNeighbours
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import archive, look, platform
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import archive, look, neighbours, platform
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
 
 ENTRY = look.__name__
@@ -60,7 +60,7 @@ def test_ethernet_beside_infiniband_listens_where_it_is_asked_to(
         seen.append(beside_infiniband)
         return NodeNeighbours()
 
-    monkeypatch.setattr(look.neighbours, "read_neighbours", listened)
+    monkeypatch.setattr(neighbours, "read_neighbours", listened)
     answer = look.answer({"kinds": ["neighbours"], "sysfs": [str(tmp_path)], **asked})
     assert answer == {"neighbours": {"value": to_data(NodeNeighbours())}} and seen == [bool(asked)]
 
