@@ -24,6 +24,8 @@ description:
   - If the pairs of an HCA fail, measures it again with partners that passed, until it is clear which end is at fault.
   - Measures suspect pairs again from the physical function on the host to the pod if the run has observers, as C(layers) in O(fabrics) says. On the hosts,
     the observers run C(ib_write_bw).
+  - Measures again, with the counters of the ports on the way read before and after, where the measurements of InfiniBand name no link and the run has an
+    observer on the node that saw the fabric. This observer runs C(perfquery).
   - Uses one connection to each pod for all commands in the pod, to limit the load on the API server.
   - The exit code of a command decides whether it failed, whatever its output. A result of zero, inf or nan is not a measurement.
   - Every command has a time limit inside and outside of the pod.
@@ -110,6 +112,11 @@ bandwidth:
     layers:
       description:
         - Each pair that was measured layer by layer, with a figure in Gb/s for each step or the reason why there is none, and what is known of both ends.
+      type: list
+      elements: dict
+    counted:
+      description:
+        - Each pair that was measured with counters of ports. For each port, how much its counters rose, which were cleared, or why it was not read.
       type: list
       elements: dict
     leftovers:

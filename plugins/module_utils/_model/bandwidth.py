@@ -10,6 +10,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .counters import PortGrowth
+
 #: fabric, rail, client, server of an ordered pair, and the rail of its server
 PairKey = typing.Tuple[str, int, str, str, int]
 #: where a pod measures: its rail and its node
@@ -212,6 +214,29 @@ class PairLayers(OrderedPair):
 
 
 @dataclasses.dataclass(frozen=True)
+class CountedPair(OrderedPair):
+    """An ordered pair, measured once more with the counters of the ports on its way, and of the uplinks of both leaves, read before and after.
+
+    :ivar node: through which they were read
+    :ivar average_gbps: that it carried then; None when there is no measurement
+    :ivar seconds: between the two readings
+    :ivar ports: of each that was asked
+    :ivar why: it was not counted, or not measured then; empty when it was
+    """
+
+    fabric: str
+    client: str
+    server: str
+    rail: int = 0
+    node: str = ""
+    average_gbps: typing.Optional[float] = None
+    seconds: float = 0.0
+    ports: typing.Tuple[PortGrowth, ...] = ()
+    why: str = ""
+    server_rail: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class CoverPlan:
     """What the first rounds use of a fabric's links.
 
@@ -262,6 +287,7 @@ class BandwidthFacts:
     :ivar leftovers: pods of an interrupted earlier run that were removed first
     :ivar remaining: pods that could not be removed afterwards
     :ivar layers: the pairs that were measured layer by layer
+    :ivar counted: the pairs that were measured once more with the counters of the ports on their way
     """
 
     pods: typing.Tuple[RdmaPod, ...]
@@ -270,6 +296,7 @@ class BandwidthFacts:
     remaining: typing.Tuple[str, ...] = ()
     plans: typing.Tuple[RoundPlan, ...] = ()
     layers: typing.Tuple[PairLayers, ...] = ()
+    counted: typing.Tuple[CountedPair, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -150,10 +150,14 @@ class FabricNode:
 
 @dataclasses.dataclass(frozen=True)
 class Topology:
-    """What ibnetdiscover sees from one port. Each link is there once."""
+    """What ibnetdiscover sees from one port. Each link is there once.
+
+    :ivar lmc: largest LID mask count of a port of a CA: it has 2 to the power of that LIDs, one after the other; None: not read
+    """
 
     nodes: typing.Tuple[FabricNode, ...]
     links: typing.Tuple[Link, ...]
+    lmc: typing.Optional[int] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ import typing
 from .._model.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult, RdmaPod
 from .._model.errors import RdmaError
 from .._model.intent import Fabric
-from .._model.observers import Observer, ObserversFacts
+from .._model.observers import ObserversFacts
 from .._observe.kubernetes import Clock, Cluster, Shell
 from .._parse.kubernetes.core import internal_address
 from .._parse.kubernetes.resource import name_of
@@ -21,6 +21,7 @@ from .._parse.pods import perftest
 from .._parse.pods.host import Host, host, throttled
 from .._render import commands
 from .._schedule.layers import MOST_PAIRS
+from .observer_of import observer_of
 from .pods import PROBE_LIMIT, Plan, Pods, Say
 from .two_ends import both, failure_of, line_of
 
@@ -137,12 +138,8 @@ class Layers:
         key = (pod.node, pf)
         if key in self._hosts and self._shells[key].open:
             return self._hosts[key]
-        if self._observers is None:
-            raise _NoStep("this run has no observers, through which alone a host is measured")
-        observer = next((item for item in self._observers.nodes if item.node == pod.node), None)
-        if observer is None or observer.phase != "ready":
-            raise _NoStep(f"{pod.node} has no observer: {_absence(observer)}")
-        shell = self._cluster.shell(self._observers.namespace, observer.pod, observer.container, commands.host_shell(pf), self._clock)
+        namespace, observer = observer_of(self._observers, pod.node)
+        shell = self._cluster.shell(namespace, observer.pod, observer.container, commands.host_shell(pf), self._clock)
         self._shells[key] = shell
         greeting = shell.wait(PROBE_LIMIT)
         failure = failure_of(greeting)
@@ -274,9 +271,3 @@ class Layers:
         except perftest.PerftestError as error:
             return dataclasses.replace(step, why=str(error)[:300])
         return dataclasses.replace(step, average_gbps=row.average_gbps, peak_gbps=row.peak_gbps, message_bytes=row.message_bytes, iterations=row.iterations)
-
-
-def _absence(observer: typing.Optional[Observer]) -> str:
-    if observer is None:
-        return "the node is reached by ssh"
-    return f"{observer.reason}: {observer.detail}" if observer.detail else observer.reason or observer.phase

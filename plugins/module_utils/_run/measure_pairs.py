@@ -13,8 +13,8 @@ import functools
 import itertools
 import typing
 
-from .._check.bandwidth.check import NOTHING, Facts, cover_text, evidence_of, figures_of, to_be_layered, verdicts, ways_between
-from .._model.bandwidth import BandwidthFacts, PairLayers, PairResult, RdmaPod, RoundPlan, SweepRow
+from .._check.bandwidth.check import NOTHING, Facts, cover_text, evidence_of, figures_of, seat_of, to_be_layered, verdicts, ways_between
+from .._model.bandwidth import BandwidthFacts, CountedPair, PairLayers, PairResult, RdmaPod, RoundPlan, SweepRow
 from .._model.intent import Fabric
 from .._model.kubernetes import CommandResult
 from .._model.observers import ObserversFacts
@@ -23,6 +23,8 @@ from .._observe.kubernetes import ApiError, Clock, Cluster
 from .._parse.pods import iperf3, perftest, rping
 from .._parse.pods.failure import LOST, Failure, classify
 from .._render import commands
+from .._render.counters import LIMIT as COUNTERS_LIMIT
+from .._schedule.counted import MOST_TESTS, PROBES, ports_of, probes, to_be_counted
 from .._schedule.covering import Round, Taken, cover
 from .._schedule.flows import flow_label
 from .._schedule.layers import MOST_PAIRS, STEPS
@@ -36,6 +38,7 @@ from .._schedule.measurements import (
     again,
     by_links,
     cover_plan,
+    most_seconds_of_a_pair,
     orders,
     round_plan,
     steps,
@@ -43,6 +46,7 @@ from .._schedule.measurements import (
 )
 from .._schedule.narrowing import Narrowing
 from .._schedule.ways import Ways
+from .counted import Counters
 from .layers import Layers
 from .pods import Plan, Pods, Say, workers
 from .two_ends import Judge, both, failure_of, line_of
@@ -113,6 +117,7 @@ class Bench:
         pods: typing.List[RdmaPod] = []
         pairs: typing.List[PairResult] = []
         layers: typing.List[PairLayers] = []
+        counted: typing.List[CountedPair] = []
         plans = plans_of(self._plan, self._seen)
         for planned in plans:
             hours = f"about {planned.seconds / 60:.0f} min, {planned.most_seconds / 60:.0f} at most"
@@ -121,10 +126,11 @@ class Bench:
         try:
             with workers(self._plan.parallel) as pool:
                 for fabric, planned in zip(self._plan.fabrics, plans):
-                    mine = self._pods.start(pool, fabric, planned.most_seconds + self._layers_seconds(fabric))
+                    mine = self._pods.start(pool, fabric, planned.most_seconds + self._counted_seconds(fabric, planned) + self._layers_seconds(fabric))
                     pods += mine
                     measured = self._measure(pool, fabric, mine, planned)
                     pairs += measured
+                    counted += self._count(fabric, mine, measured, planned)
                     layers += self._by_layers(fabric, mine, measured)
                     self._pods.discard(pool, mine)
         finally:
@@ -132,7 +138,8 @@ class Bench:
             remaining = self._pods.end()
         order = {name: place for place, name in enumerate(self._plan.nodes)}
         # sorted is stable: the fabrics stay in their order
-        return BandwidthFacts(tuple(sorted(pods, key=lambda item: (order[item.node], item.rail))), tuple(pairs), leftovers, remaining, plans, tuple(layers))
+        ordered = tuple(sorted(pods, key=lambda item: (order[item.node], item.rail)))
+        return BandwidthFacts(ordered, tuple(pairs), leftovers, remaining, plans, tuple(layers), tuple(counted))
 
     def _measure(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod], planned: RoundPlan) -> typing.List[PairResult]:
         usable = {(item.rail, item.node): item for item in pods if not item.error}
@@ -159,6 +166,42 @@ class Bench:
 
         pods = [pod for pod in usable.values() if pod.device is not None and fabric.pods.connection == "tcp"]
         return frozenset(pod.name for pod, found in zip(pods, pool.map(can, pods)) if found)
+
+    def _counted_seconds(self, fabric: Fabric, planned: RoundPlan) -> float:
+        """That it takes at most to measure with counters."""
+        if planned.cover is None or self._observers is None:
+            return 0.0
+        return float((MOST_TESTS + PROBES) * (most_seconds_of_a_pair(fabric) + 2 * (COUNTERS_LIMIT + SLACK)))
+
+    def _count(self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult], planned: RoundPlan) -> typing.List[CountedPair]:
+        """Where the figures name no link, and to see how the switches route: one test after the other, since what others send would be counted as well."""
+        usable = {(item.rail, item.node): item for item in pods if not item.error}
+        ways = ways_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
+        if ways is None:
+            return []
+        evidence = evidence_of(fabric, ways, tuple(usable.values()), measured, self._seen)
+        tests = to_be_counted(ways, evidence)
+        # without observers a suspect's finding says so
+        tests += probes(ways, evidence, tests) if self._observers is not None else ()
+        seat = seat_of(fabric, ways, self._seen) if tests else None
+        if seat is None:
+            return []
+        one_way = dataclasses.replace(fabric, bandwidth=dataclasses.replace(fabric.bandwidth, directions="one", sweep=False))
+        counters, results = Counters(self._cluster, seat, self._observers, self._clock), []
+        try:
+            for source, target in tests:
+                one, other = ways.ends[source], ways.ends[target]
+                task = Task.between((one.rail, one.node), (other.rail, other.node))
+                measure = functools.partial(self._pair, one_way, task, usable[task.client_end], usable[task.server_end], 0)
+                pair = PairResult(fabric.name, one.node, other.node, rail=one.rail, server_rail=task.server_rail)
+                found = counters.measure(pair, ports_of(ways, (source, target)), measure)
+                said = found.why or f"{sum(not port.why for port in found.ports)} of {len(found.ports)} ports read before and after"
+                self._say(f"{fabric.name} {one.node} -> {other.node}, counters: {said}")
+                results.append(found)
+        finally:
+            # also when the run is interrupted
+            counters.close()
+        return results
 
     def _wanted_layers(self, fabric: Fabric) -> str:
         """Which pairs are measured layer by layer: without a word of the intent, suspects, where that starts nothing that the run does not have."""

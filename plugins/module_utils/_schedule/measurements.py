@@ -113,6 +113,11 @@ def _seconds(fabric: Fabric) -> typing.Tuple[int, int]:
     return usual, min(PING_LIMIT, pods.limit_seconds) + measurements * pods.limit_seconds + (1 + measurements) * (SERVER_LIMIT + SLACK)
 
 
+def most_seconds_of_a_pair(fabric: Fabric) -> int:
+    """Of one measurement in one direction, when each command runs into its limit."""
+    return _seconds(fabric)[1]
+
+
 def _everybody(nodes: int) -> int:
     """Rounds of pairs in which everybody meets everybody."""
     return max(0, nodes - 1 + nodes % 2) if nodes > 1 else 0

@@ -310,13 +310,14 @@ Ca	1 "H-0000000000000030"		# "Mellanox Technologies Aggregation Node"
         "$(reboot) `id` {{ 7*7 }}",
         "x\u2028y\x0bz",
         'Switch	2 "S-1"# "q" enhanced port 0 lid 1 lmc 0',
+        'q" # lid 8 lmc 7 "r',
     ],
 )
 def test_topology_with_a_hostile_description(description: str) -> None:
     topology = ibnetdiscover.parse(SMALL.format(switch=description, ca=description, rate="4xNDR"))
     assert [node.description for node in topology.nodes[:2]] == [description, description]
     assert len(topology.nodes) == 3 and len(topology.links) == 2
-    assert topology.links[0].a.lid == 1 and topology.links[0].b.lid == 8
+    assert topology.links[0].a.lid == 1 and topology.links[0].b.lid == 8 and topology.lmc == 2
 
 
 def test_topology_marks_aggregation_nodes() -> None:

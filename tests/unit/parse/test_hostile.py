@@ -198,6 +198,13 @@ TEXT: typing.Dict[str, Text] = {
     "node.ip_link.vf_settings": Text(parser("node.ip_link.vf_settings"), seeds("iproute2/*.stdout"), ({},)),
     "infiniband.iblinkinfo.parse": Text(parser("infiniband.iblinkinfo.parse"), seeds("infiniband-diags/iblinkinfo_*.txt")),
     "infiniband.ibqueryerrors.parse": Text(parser("infiniband.ibqueryerrors.parse"), seeds("infiniband-diags/ibqueryerrors_*.txt")),
+    # without a heading no port is told
+    "infiniband.perfquery.parse": Text(parser("infiniband.perfquery.parse"), seeds("infiniband-diags/perfquery*.txt"), ((),)),
+    "infiniband.perfquery.answers": Text(
+        parser("infiniband.perfquery.answers"),
+        [f"linerate asked 2\n{sample}linerate asked 77\nibwarn: [1] x\n" for sample in seeds("infiniband-diags/perfquery*.txt")],
+        ({},),
+    ),
     "node.pci_config.sriov_absence": Text(
         lambda text: parser("node.pci_config.sriov_absence")(text[:4096].encode("utf-8", "replace")),
         ["\x15\x01" * 128 + "\x01\x00\x02\x15" + "\x00" * 60, "\xff" * 4096],

@@ -230,6 +230,7 @@ ROWS: typing.Tuple[Row, ...] = (
         tuple(f"{_TOPOLOGY}nodes({kind}).{field}" for kind in ("HCA", "leaf", "manager", "spine") for field in ("description", "ports", "lid")),
         "GUIDs tell what is what; this is for the reader.",
     ),
+    Row(("topologies",), (f"{_TOPOLOGY}lmc",), "Rounds of pairs need no ways; where each link is used, it is a warning."),
     Row(("topologies",), (f"{_TOPOLOGY}links(*).a.lid", f"{_TOPOLOGY}links(*).b.lid"), "GUIDs tell what is what; this is for the reader."),
     Row(
         ("topologies",),
@@ -569,6 +570,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("bandwidth",), ("pods[].pcie_gbps",), "More than it takes.", ("more",)),
     Row(("bandwidth",), ("plans",), "How long it takes is for the reader."),
     Row(("bandwidth",), ("layers",), "It tells where a pair loses that has failed already."),
+    Row(("bandwidth",), ("counted",), "It tells more of a link that has failed already."),
     Row(("bandwidth",), ("pods[].pcie_gbps",), "The rate of the port bounds the floor.", ("unread",)),
     Row(("bandwidth",), ("pairs[].pings",), "These are more than it takes.", ("more",)),
     Row(

@@ -30,10 +30,11 @@ from ..._schedule.ways import Ways
 from ..controllers.image_pull import explain, of_pods
 from ..fleet.hcas_of_fabric import Membership, resolve
 from ..fleet.line_rates import LineRates, line_rates
-from ..fleet.places import by_leaf, places
+from ..fleet.places import by_leaf, could_be, places, seen_at
 from ..fleet.routes import coverage_finding, ways_of
 from .accused import check_suspects
 from .causes import CAUSES
+from .counted import Counted
 from .ethernet import pinned, unheard
 from .floors import Best, Ground, in_pods, read
 from .layers import check_layers
@@ -129,6 +130,29 @@ def ways_between(fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Itera
     return ways_of(fabric, membership, seen.topologies, only, seen.neighbours, across=True)
 
 
+@dataclasses.dataclass(frozen=True)
+class Seat:
+    """Where a fabric was seen from, and where its ports are.
+
+    :ivar device: RDMA device of the node, and ``port`` of it
+    :ivar lids: of each switch by its GUID, and of each port that takes part by that of the port
+    """
+
+    node: str
+    device: str
+    port: int
+    lids: typing.Mapping[str, int]
+
+
+def seat_of(fabric: Fabric, ways: Ways, seen: Facts) -> typing.Optional[Seat]:
+    """Through which port of which node the counters of a fabric can be read; None where nobody saw it."""
+    node, shown, _why = seen_at(_membership(fabric, seen), seen.topologies)
+    if shown is None or shown.topology is None:
+        return None
+    lids = {item.guid: item.lid for item in shown.topology.nodes if item.lid}
+    return Seat(node, shown.rdma_device, shown.port, {**lids, **{end.guid: end.lid for end in ways.ends}})
+
+
 def evidence_of(fabric: Fabric, ways: Ways, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> Evidence:
     """What the figures say of the links."""
     ground = _ground(fabric, seen, pods)
@@ -205,7 +229,11 @@ def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.O
     note = pinned(fabric, ways, pairs) if ways.hashed else ""
     findings = [coverage_finding("bandwidth.coverage", fabric, ways, coverage(ways, evidence.measured), remedy, note)]
     findings += unheard("bandwidth.coverage", fabric, ways)
-    findings += check_slow_links(fabric, ways, evidence, where, rates, pairs)
+    shown = seen_at(_membership(fabric, facts), facts.topologies)[1]
+    measured = facts.bandwidth.counted if facts.bandwidth is not None else ()
+    counted = Counted(fabric, ways, [item for item in measured if item.fabric == fabric.name], could_be(shown.capabilities if shown else None))
+    findings += check_slow_links(fabric, ways, evidence, where, rates, pairs, counted)
+    findings += [*counted.routing(), *counted.other_lids(shown.topology.lmc if shown and shown.topology else None)]
     if any(verdict is False and not figure for verdict, figure in zip(passed, figures)):
         # what gave no figure has another cause than a slow link, and is told from those that gave one
         findings += check_suspects(fabric, ground.pods, pairs, [None if verdict is None else figure for verdict, figure in zip(passed, figures)], where)

@@ -157,6 +157,28 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         look=("kubectl get nodes",),
         remedy="No action if that is enough. Else set `bandwidth.rounds` of the fabric to the number that the finding names.",
     ),
+    "bandwidth.routing": Explanation(
+        means=(
+            "The intent says how the switches route (`routing`), and the counters of their ports say otherwise. Which links a test used is then not known, so "
+            "the link that `bandwidth.suspect` names may not be the one at fault."
+        ),
+        measured=(
+            "Tests whose figures alone name no link, and two between leaves in any case, are measured once more, with the counters of both leaves' uplinks "
+            "read before and after. Static routing sends all of a test over one uplink, the one of the forwarding tables; adaptive routing spreads it."
+        ),
+        causes=(
+            "The subnet manager routes adaptively (an engine such as `ar_updn`, UFM, SHIELD), and the intent says `static`.",
+            "The intent says `adaptive`, and the subnet manager does not route so, or not on service level 0.",
+            "The subnet manager computed new tables since stage fabric read them.",
+            "Ports have several LIDs (LMC above 0). Tests take the first; what takes others goes other ways, on which these links were not measured.",
+        ),
+        look=(
+            "perfquery -x LID PORT",
+            "ibnetdiscover",
+            "ibtracert SOURCE_LID DESTINATION_LID",
+        ),
+        remedy="Say in `routing` of the fabric what the subnet manager does, then run the stages fabric and bandwidth again, in one run.",
+    ),
     "bandwidth.rping": Explanation(
         means="A pair can't do RDMA at all, or lost round trips. rping is tried before anything is measured.",
         measured="rping between two pods: round trips and exit code.",
@@ -176,7 +198,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "bandwidth.suspect": Explanation(
         means="What failing pairs have in common: the node, the HCA, the leaf or the way that explains them; or the link that is slow.",
-        measured="Which measurements passed and failed, and what each depends on; where rounds use each link, the links on the way of each test.",
+        measured=(
+            "Which measurements passed and failed, and what each depends on; where rounds use each link, the links on the way of each test. Where these name "
+            "no link, the slowest tests are measured once more, with the counters of the ports in question read before and after."
+        ),
         causes=(
             "The end or the link that is named.",
             "Several that the pairs can't tell apart: with two nodes nobody can say which.",

@@ -16,6 +16,7 @@ from ..._schedule.ways import Ways
 from ..fleet.line_rates import LineRates
 from ..fleet.routes import listed
 from . import ethernet
+from .counted import Counted, Told
 
 _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
 
@@ -55,17 +56,19 @@ def check_slow_links(
     where: typing.Mapping[End, Place],
     rates: LineRates,
     pairs: typing.Sequence[PairResult] = (),
+    counted: typing.Optional[Counted] = None,
 ) -> typing.List[Finding]:
     """Each link, switch or pair that is slow, or the few of which one is.
 
     :param where: where each end is, as far as it is known
     :param rates: what the links of the HCAs could carry
     :param pairs: that were measured, other flows of Ethernet as well
+    :param counted: what the counters of ports say where the figures alone name no link
     """
     if not evidence.measured:
         why = "No measurement of this fabric is one, so nothing speaks for any link or against it."
         return [Finding("bandwidth.suspect", fabric.name, UNKNOWN, "no measurement", _EXPECTED, why, "See bandwidth.measured for each pair.")]
-    known = _Known(fabric, ways, evidence, where, rates)
+    known = _Known(fabric, ways, evidence, where, rates, counted)
     flows = ethernet.between_leaves(fabric, ways, evidence, pairs, _EXPECTED)
     findings = [*known.switches(), *known.links(), *flows, *known.sets(), *known.pairs(), *known.doubtful()]
     if findings:
@@ -77,7 +80,16 @@ def check_slow_links(
 class _Known:
     """Turns evidence into findings."""
 
-    def __init__(self, fabric: Fabric, ways: Ways, evidence: Evidence, where: typing.Mapping[End, Place], rates: LineRates) -> None:
+    def __init__(
+        self,
+        fabric: Fabric,
+        ways: Ways,
+        evidence: Evidence,
+        where: typing.Mapping[End, Place],
+        rates: LineRates,
+        counted: typing.Optional[Counted],
+    ) -> None:
+        self._counted = counted
         self._fabric, self._ways, self._evidence, self._where = fabric, ways, evidence, where
         self._rates = {(found.rail, node): found for (node, _address), found in rates.items()}
 
@@ -108,7 +120,9 @@ class _Known:
             # a cable of a node is called by the node first
             first = min(number, back, key=lambda one: self._ways.directions[one].source in self._ways.switches)
             name = self._ways.name(first).replace(" to ", " <-> ", 1) if both else self._ways.name(number)
-            yield self._finding(name, f"carries {shares} of what is usual", f"Each way over it is slow. {self._told(number)}".strip(), self._step(number))
+            counted = self._by_counters({number}) if self._ways.directions[number].between else Told()
+            why = f"Each way over it is slow. {self._told(number)} {counted.text}".strip()
+            yield self._finding(name, f"carries {shares} of what is usual", why, counted.remedy or self._step(number))
 
     def sets(self) -> typing.Iterator[Finding]:
         for numbers in self._evidence.sets:
@@ -118,7 +132,8 @@ class _Known:
             why = "One of these is slow. Which one can't be told: no test between these nodes goes over one of them and otherwise over links that are good."
             remedy = "Look at the error counters and the rate of their ports with ibqueryerrors and iblinkinfo; swap one cable, and run the stage again."
             remedy = ethernet.set_step() if self._ways.hashed else remedy
-            yield self._finding(names, measured, why, remedy)
+            counted = self._by_counters(numbers)
+            yield self._finding(names, measured, f"{why} {counted.text}".strip(), counted.remedy or remedy)
 
     def pairs(self) -> typing.Iterator[Finding]:
         for source, target in self._evidence.pairs:
@@ -127,7 +142,9 @@ class _Known:
             why = "Each link of its way is good on other ways, so no cable is at fault: what these two do with each other is, or what came and went meanwhile."
             remedy = f"Run the stage again while nothing else runs; if it stays, trace the way with ibtracert {one.lid} {other.lid} and look at its counters."
             remedy = ethernet.pair_step(self._ways, (source, target)) if self._ways.hashed else remedy
-            yield self._finding(self._named((source, target)), f"carries {item.share:.0%} of what is usual", why, remedy)
+            counted = self._counted.of_test((source, target)) if self._counted else Told()
+            measured = f"carries {item.share:.0%} of what is usual"
+            yield self._finding(self._named((source, target)), measured, f"{why} {counted.text}".strip(), counted.remedy or remedy)
 
     def doubtful(self) -> typing.Iterator[Finding]:
         tests = self._evidence.doubtful
@@ -143,6 +160,10 @@ class _Known:
         if one.rail == other.rail:
             return f"{one.node} -> {other.node} rail {one.rail}"
         return f"{one.node} rail {one.rail} -> {other.node} rail {other.rail}"
+
+    def _by_counters(self, numbers: typing.AbstractSet[int]) -> Told:
+        """What the counters of the ports on the way say."""
+        return self._counted.of(numbers) if self._counted else Told()
 
     def _ends(self, number: int) -> typing.Tuple[str, str]:
         direction = self._ways.directions[number]

@@ -12,7 +12,7 @@ from ..._model.fabric import Link, LinkEnd, ObservedTopologies, Place, SeenCapab
 from .hcas_of_fabric import Member, Membership
 from .layouts import families
 
-__all__ = ("End", "Place", "by_leaf", "could_be", "end_of", "families_of", "far_ends", "places", "seen_from", "topology_of")
+__all__ = ("End", "Place", "by_leaf", "could_be", "end_of", "families_of", "far_ends", "places", "seen_at", "seen_from", "topology_of")
 
 Topologies = typing.Mapping[str, ObservedTopologies]
 #: GUID of the switch, or of the port of a CA, and number of the port
@@ -69,8 +69,14 @@ def topology_of(membership: Membership, topologies: Topologies) -> typing.Tuple[
 
 def seen_from(membership: Membership, topologies: Topologies) -> typing.Tuple[typing.Optional[SeenTopology], str]:
     """What a member of the fabric shows of it: the first with a topology, else the first at all; and why there is no topology."""
+    _node, seen, why = seen_at(membership, topologies)
+    return seen, why
+
+
+def seen_at(membership: Membership, topologies: Topologies) -> typing.Tuple[str, typing.Optional[SeenTopology], str]:
+    """As :func:`seen_from`, with the node that shows it."""
     words = []
-    without: typing.Optional[SeenTopology] = None
+    without: typing.Tuple[str, typing.Optional[SeenTopology]] = ("", None)
     for name, members in membership.members.items():
         ports = {(member.hca.rdma_device, member.port.number) for member in members if member.port}
         observed = topologies.get(name)
@@ -80,10 +86,10 @@ def seen_from(membership: Membership, topologies: Topologies) -> typing.Tuple[ty
         for seen in observed.value:
             if (seen.rdma_device, seen.port) in ports:
                 if seen.topology is not None:
-                    return seen, ""
-                without = without or seen
+                    return name, seen, ""
+                without = without if without[1] is not None else (name, seen)
                 words.append(f"{name} {seen.rdma_device}: {seen.error}")
-    return without, f"No topology was read from a port of this fabric{': ' if words else ''}{'; '.join(words[:6])}."
+    return (*without, f"No topology was read from a port of this fabric{': ' if words else ''}{'; '.join(words[:6])}.")
 
 
 def families_of(membership: Membership) -> typing.Tuple[typing.Tuple[str, ...], ...]:

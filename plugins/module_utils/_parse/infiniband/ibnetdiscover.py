@@ -27,14 +27,14 @@ _OTHER_NODE = rf'(?:Ca|Rt){_SPACE}+([0-9]{{1,3}}) "([HR])-([0-9a-f]{{16}})"{_SPA
 _PORT = (
     rf"\[([0-9]{{1,3}})\](?:\[ext [0-9]+\]|)(?:\(([0-9a-f]{{1,16}})\)|){_SPACE}+"
     rf'"([SHR])-([0-9a-f]{{16}})"\[([0-9]{{1,3}})\](?:\[ext [0-9]+\]|)(?: ?\(([0-9a-f]{{1,16}})\)|){_SPACE}*'
-    r'# (?:lid ([0-9]{1,6}) lmc [0-9]+ |)".*" lid ([0-9]{1,6}) (?:([0-9]{1,2})x|\?\?)(\S+)'
+    r'# (?:lid ([0-9]{1,6}) lmc ([0-9]{1,3}) |)".*" lid ([0-9]{1,6}) (?:([0-9]{1,2})x|\?\?)(\S+)'
     r"(?: s=[0-9]+ w=[0-9]+ v=[0-9]+(?: e=[0-9]+)?|)(?: slot [0-9]+| \(scp\)|)"
     rf"{_SPACE}*\n"
 )
 #: whatever the text, one of these is there; none of the groups means its end. Empty lines alone may be of what Unicode takes for space
 _LINES = re.compile(rf"{_NOTHING}(?a:{_PORT}|{_OTHER_NODE}|{_SWITCH}|(.+)\n|\Z)")
 #: the last group of each
-_PORT_END, _OTHER_NODE_END, _SWITCH_END = 10, 14, 18
+_PORT_END, _OTHER_NODE_END, _SWITCH_END = 11, 15, 19
 
 
 @contextlib.contextmanager
@@ -65,7 +65,7 @@ def parse(text: str) -> Topology:
     # by the ports at both ends, as the first of its two lines names them
     links: typing.Dict[typing.Tuple[str, int, str, int], Link] = {}
     linked: typing.Set[str] = set()
-    kind, guid, lid = "", "", None
+    kind, guid, lid, lmc = "", "", None, 0
     for match in _LINES.finditer(text):
         last = match.lastindex
         if last == _PORT_END and guid:
@@ -73,7 +73,7 @@ def parse(text: str) -> Topology:
             port, far_guid, far_port = int(port_text), "0x" + far_digits, int(far_port_text)
             # each link is printed at both of its ends, so that a node which is not described yet has no line of it
             if far_guid not in nodes or (far_guid, far_port, guid, port) not in links:
-                port_guid, letter, far_port_guid, near_lid, far_lid, width, speed = match.group(2, 3, 6, 7, 8, 9, 10)
+                port_guid, letter, far_port_guid, near_lid, mask, far_lid, width, speed = match.group(2, 3, 6, 7, 8, 9, 10, 11)
                 near = LinkEnd(kind, guid, port, int(near_lid) if near_lid else lid, "0x" + port_guid.zfill(16) if port_guid else None)
                 far = LinkEnd(_KINDS[letter], far_guid, far_port, int(far_lid), "0x" + far_port_guid.zfill(16) if far_port_guid else None)
                 # 44.0 knows no XDR and prints question marks: not known is not SDR
@@ -81,19 +81,23 @@ def parse(text: str) -> Topology:
                 links.setdefault((guid, port, far_guid, far_port), link)
                 linked.add(guid)
                 linked.add(far_guid)
+            else:
+                mask = match.group(8)
+            if mask and mask != "0":
+                lmc = max(lmc, int(mask))
         elif last == _OTHER_NODE_END:
-            ports, letter, digits, description = match.group(11, 12, 13, 14)
+            ports, letter, digits, description = match.group(12, 13, 14, 15)
             kind, guid, lid = _KINDS[letter], "0x" + digits, None
             nodes[guid] = FabricNode(kind, guid, description, int(ports), None, "Aggregation Node" in description and letter == "H")
         elif last == _SWITCH_END:
-            ports, digits, description, lid_text = match.group(15, 16, 17, 18)
+            ports, digits, description, lid_text = match.group(16, 17, 18, 19)
             kind, guid, lid = "Switch", "0x" + digits, int(lid_text)
             nodes[guid] = FabricNode(kind, guid, description, int(ports), lid)
         elif last:
             raise _not_understood(match, bool(guid))
     if not nodes:
         raise ParseError("ibnetdiscover", text.strip(), "a topology with at least one node")
-    topology = Topology(tuple(nodes.values()), tuple(links.values()))
+    topology = Topology(tuple(nodes.values()), tuple(links.values()), lmc)
     if nodes.keys() != linked:
         _refuse_cut(topology, nodes.keys(), linked)
     return topology
