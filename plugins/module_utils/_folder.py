@@ -10,10 +10,11 @@ from __future__ import annotations
 import typing
 
 from ._check.platform.returned import missing
-from ._check.sources import CHANGES, SOURCES, Chosen, Joined, OfCluster, OfNodes, OfRun, Planned, Source, shared
+from ._check.sources import CHANGES, NEIGHBOURS, SOURCES, Chosen, Joined, OfCluster, OfNodes, OfRun, Planned, Source, listens, shared
 from ._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
 from ._model.facts import FactCount, RunStart
 from ._model.hca import NodeHcas, ObservedHcas
+from ._model.intent import Intent
 from ._model.load import load
 from ._observe.facts import FactFolder
 from ._observe.files import FileError
@@ -62,10 +63,18 @@ def changes_of(folder: FactFolder, stage: str) -> typing.List[str]:
     return list(dict.fromkeys(lines))
 
 
-def unseen(folder: FactFolder, stage: str) -> typing.List[str]:
-    """Kinds of what nodes show that the stage needs and this run has not looked at yet on each node."""
+def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) -> typing.List[str]:
+    """Kinds of what nodes show that the stage needs and this run has not looked at yet on each node.
+
+    :param intent: makes it; it is asked for by few stages
+    :raises FileError: the folder can't be written: who was listened for is kept there
+    """
     nodes = folder.start().nodes
-    return [source.kind for source in shared(stage) if not _all_seen(folder, source, nodes)]
+    kinds = [source.kind for source in shared(stage) if not _all_seen(folder, source, nodes)]
+    if listens(stage, intent, len(nodes)) and not all(folder.has(NEIGHBOURS.kind, node) for node in nodes):
+        folder.write(NEIGHBOURS.chosen, value=list(nodes))
+        kinds.append(NEIGHBOURS.kind)
+    return kinds
 
 
 def missing_since(folder: FactFolder, node: str, moment: str, hcas: typing.Any) -> typing.Optional[typing.Tuple[str, ...]]:

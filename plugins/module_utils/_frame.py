@@ -115,7 +115,7 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
         return _kept(options, folder.run)
     context, start = _context(options, folder.run, check_mode), folder.start()
     record = may_start(context, _raw(options), Facts(start.nodes, start.variables))
-    look = [] if record else unseen(folder, options["stage"])
+    look = [] if record else unseen(folder, options["stage"], _raw(options).intent)
     asks = record is None and (bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent))
     usual = _usual(options, folder.run, check_mode) if record is None else {}
     return {**_conclude(context, record, folder), **usual, "look": look, "observers": asks and bool(start.by_pods)}

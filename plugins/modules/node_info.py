@@ -34,7 +34,7 @@ options:
       - V(tuning) reads how CPUs, memory, kernel, PCI, GPUs, kubelet and network interfaces are tuned. Runs C(nvidia-smi) if there are GPUs,
         and C(dcb) if there are RDMA devices on Ethernet.
       - V(neighbours) listens on Ethernet NICs with RDMA for switches that speak LLDP, half a minute at most, and reads the neighbours that the kernel knows.
-        It needs root, does nothing on nodes with InfiniBand, and is no part of V(all).
+        It needs root, does nothing on nodes with InfiniBand unless O(beside_infiniband) is set, and is no part of V(all).
     type: list
     elements: str
     choices:
@@ -58,6 +58,10 @@ options:
     type: list
     elements: str
     default: []
+  beside_infiniband:
+    description: With V(neighbours), listen on the Ethernet NICs of nodes with InfiniBand as well.
+    type: bool
+    default: false
   moment:
     description: Name of the point in time within the run. With O(facts_dir), it becomes part of the kind of the fact, such as C(hcas_<moment>).
     type: str
@@ -392,7 +396,7 @@ neighbours:
   contains:
     netdevs:
       description:
-        - Interfaces of HCAs on Ethernet that have a link. Empty if the node has InfiniBand.
+        - Interfaces of HCAs on Ethernet that have a link. Empty if the node has InfiniBand and O(beside_infiniband) is not set.
         - C(switch_ports) is what was heard by LLDP, C(hardware_addresses) are the neighbours that the kernel knows.
       returned: success
       type: list
@@ -455,7 +459,7 @@ def chosen(words: typing.Sequence[str]) -> typing.List[str]:
 
 
 def read(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
-    look = Look(params["sysfs"], params["netdevs"], kernel_arguments=params["kernel_arguments"])
+    look = Look(params["sysfs"], params["netdevs"], kernel_arguments=params["kernel_arguments"], beside_infiniband=params["beside_infiniband"])
     return {kind: look.at(kind) for kind in chosen(params["gather_subset"])}
 
 
@@ -471,6 +475,7 @@ def main() -> None:
             "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
             "netdevs": {"type": "list", "elements": "str", "default": []},
             "kernel_arguments": {"type": "list", "elements": "str", "default": []},
+            "beside_infiniband": {"type": "bool", "default": False},
             **_ansible.OBSERVER_SPEC,
             "moment": {"type": "str"},
             "since": {"type": "str"},

@@ -54,6 +54,10 @@ options:
     type: list
     elements: str
     default: []
+  beside_infiniband:
+    description: With V(neighbours), listen on the Ethernet NICs of nodes with InfiniBand as well.
+    type: bool
+    default: false
   host_files:
     description: Folder in which the observer has the files of its node.
     type: path
@@ -135,7 +139,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         for kind in options["kinds"]:
             folder.write(kind, node, error="failed: it was asked again, and nothing came back")
     kinds, roots, netdevs, arguments = (tuple(options[name]) for name in ("kinds", "sysfs", "netdevs", "kernel_arguments"))
-    asked = Asked(kinds, roots, netdevs, options["python"], options["seconds"], options["host_files"], arguments)
+    asked = Asked(kinds, roots, netdevs, options["python"], options["seconds"], options["host_files"], arguments, options["beside_infiniband"])
     namespace, observers = ("", ()) if chosen == set() else _observers(folder, chosen)
     unanswered = missing = 0
     for node, shown in look(connect(module), namespace, observers, asked, options["parallel"]) if observers else ():
@@ -171,6 +175,7 @@ def main() -> None:
             sysfs={"type": "list", "elements": "path", "default": ["/sys"]},
             netdevs={"type": "list", "elements": "str", "default": []},
             kernel_arguments={"type": "list", "elements": "str", "default": []},
+            beside_infiniband={"type": "bool", "default": False},
             host_files={"type": "path", "default": HOST},
             python={"type": "str", "default": PYTHON},
             parallel={"type": "int", "default": 64},

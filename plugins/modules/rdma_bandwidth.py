@@ -19,6 +19,8 @@ description:
   - Measures TCP with C(iperf3) if a network has no RDMA by intent and its pods have no RDMA device.
   - With more than 16 nodes on InfiniBand, or with C(rounds) V(auto) in O(fabrics), measures the rounds that use each link of the fabric in both directions, and
     then the suspected links alone. This needs the facts of stage fabric in O(facts_dir).
+  - On Ethernet with RDMA it does so if O(facts_dir) has the facts C(neighbours) of M(linerate.rdma.node_info), and the ports of most nodes hear a switch.
+    Each flow has a flow label of its own then, if perftest in the pods has the option C(--flow_label).
   - If the pairs of an HCA fail, measures it again with partners that passed, until it is clear which end is at fault.
   - Measures suspect pairs again from the physical function on the host to the pod if the run has observers, as C(layers) in O(fabrics) says. On the hosts,
     the observers run C(ib_write_bw).
@@ -173,7 +175,7 @@ def _seen(module: AnsibleModule) -> Facts:
     folder = folder_of(module)
     if folder is None:
         return NOTHING
-    data, _counts = facts_of(folder, "bandwidth", ("nodes", "hcas", "subnets", "topologies"))
+    data, _counts = facts_of(folder, "bandwidth", ("nodes", "hcas", "subnets", "topologies", "neighbours"))
     seen: Facts = load(Facts, data, "facts")
     return seen
 

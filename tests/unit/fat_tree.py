@@ -32,9 +32,33 @@ def tree(
     rails: int = 1,
     spread: str = "",
     lost: typing.Optional[typing.Tuple[int, int]] = None,
+    across: bool = False,
 ) -> Ways:
     """The ways of ``parts``."""
-    return Ways(*parts(hosts, spines, pods, cores, rails, lost), spread)
+    return Ways(*parts(hosts, spines, pods, cores, rails, lost), spread, across=across)
+
+
+def rail_tree(hosts: int, rails: int, spines: int, units: int = 1, apart: bool = False, spread: str = "", across: bool = True) -> Ways:
+    """The ways of ``rail_parts``."""
+    return Ways(*rail_parts(hosts, rails, spines, units, apart), spread, across=across)
+
+
+def rail_parts(hosts: int, rails: int, spines: int, units: int = 1, apart: bool = False) -> Parts:
+    """Optimised for rails: each host has an HCA on the leaf of each rail of its unit, and all leaves share the spines.
+
+    :param hosts: of each unit
+    :param apart: nothing is routed from one rail to another
+    """
+    topology, tables, ends = parts([hosts] * (rails * units), spines, rails=rails)
+    # the leaves of a unit follow each other, and the ends of a leaf
+    ends = [End(f"host-{number // (hosts * rails) * hosts + number % hosts + 1}", it.rail, it.guid, it.lid) for number, it in enumerate(ends)]
+    if apart:
+        rail_of = {end.lid: end.rail for end in ends}
+        for number in range(rails * units):
+            ports = bytearray(tables[number].ports)
+            ports[1:] = [port if rail_of[lid] == number % rails else UNTOLD for lid, port in enumerate(ports) if lid]
+            tables[number] = ForwardingTable(tables[number].guid, bytes(ports))
+    return topology, tables, ends
 
 
 def parts(

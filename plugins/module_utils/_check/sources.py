@@ -7,6 +7,8 @@ from __future__ import annotations
 import typing
 
 from .._model.intent import Intent
+from .._model.profiles import carries_rdma, is_infiniband
+from .._schedule.measurements import by_links
 
 
 class OfNodes(typing.NamedTuple):
@@ -70,6 +72,8 @@ TUNING = OfNodes("tuning")
 #: asked through the ports of a node
 SUBNETS = OfNodes("subnets")
 TOPOLOGIES = OfNodes("topologies", chosen="vantage_points")
+#: heard at the ports of a node, which takes half a minute: only where rounds are made of what it tells
+NEIGHBOURS = Chosen("neighbours", "listeners")
 #: what several stages build on; a run looks once
 SHARED = (HCAS, PLATFORM, FIRMWARE, CLOCKS, TUNING, SUBNETS, TOPOLOGIES)
 
@@ -175,6 +179,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "functions": OfNodes("hcas_after_network"),
         "subnets": SUBNETS,
         "topologies": TOPOLOGIES,
+        "neighbours": NEIGHBOURS,
         # only where runs are kept
         "earlier": OfCluster("bandwidth", "earlier"),
     },
@@ -217,6 +222,17 @@ def shared(stage: str) -> typing.Tuple[OfNodes, ...]:
     """What a stage needs to have been looked at on the nodes before its own observers start."""
     needed = (*SOURCES[stage].values(), *PLANNED_BY.get(stage, ()))
     return tuple(source for source in SHARED if source in needed)
+
+
+def listens(stage: str, intent: typing.Callable[[], Intent], nodes: int) -> bool:
+    """Whether the stage needs to know to which switches the ports of Ethernet fabrics are cabled: where its rounds shall use each link.
+
+    :param intent: makes it; stage validate is still to say whether that can be done
+    :param nodes: of the run
+    """
+    if NEIGHBOURS not in SOURCES[stage].values():
+        return False
+    return any(not is_infiniband(fabric) and carries_rdma(fabric) and by_links(fabric, nodes) for fabric in intent().fabrics)
 
 
 def asks_nodes(stage: str) -> bool:

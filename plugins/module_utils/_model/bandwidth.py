@@ -10,10 +10,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .counters import CountedPair
+from .counters import PortGrowth
 
-#: fabric, rail, client, server of an ordered pair
-PairKey = typing.Tuple[str, int, str, str]
+#: fabric, rail, client, server of an ordered pair, and the rail of its server
+PairKey = typing.Tuple[str, int, str, str, int]
+#: where a pod measures: its rail and its node
+End = typing.Tuple[int, str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,9 +63,39 @@ class SweepRow:
     average_gbps: float
 
 
+class OrderedPair:
+    """What names a client and a server.
+
+    :ivar rail: of the client
+    :ivar server_rail: where it is another one than the client's; None: it is the same
+    """
+
+    rail: int
+    client: str
+    server: str
+    server_rail: typing.Optional[int]
+
+    @property
+    def client_end(self) -> End:
+        return self.rail, self.client
+
+    @property
+    def server_end(self) -> End:
+        return self.rail if self.server_rail is None else self.server_rail, self.server
+
+    @property
+    def pair(self) -> typing.FrozenSet[End]:
+        """Whoever is the client."""
+        return frozenset((self.client_end, self.server_end))
+
+    @property
+    def between_rails(self) -> bool:
+        return self.server_end[0] != self.rail
+
+
 @dataclasses.dataclass(frozen=True)
-class PairResult:
-    """One ordered pair of a rail: the client writes to the server, or each to the other where both directions run at once.
+class PairResult(OrderedPair):
+    """One ordered pair of a rail, or of two: the client writes to the server, or each to the other where both directions run at once.
 
     :ivar pings: rping round trips that the client counted; None when it did not run
     :ivar ping_failure: kind of the failure (see _parse/pods/failure.py); empty when it worked
@@ -75,6 +107,9 @@ class PairResult:
     :ivar sweep_failure: why there is no sweep, where one was asked for
     :ivar transport: TCP where a pod has no RDMA device, which only networks without RDMA may have
     :ivar streams: of TCP, at once
+    :ivar flow_label: by which switches of Ethernet send it over the same links each time, as far as the driver makes a UDP source port of it; None where
+        it has none, so that each measurement may go over other links
+    :ivar server_rail: of a pair between two rails; None: ``rail``
     """
 
     fabric: str
@@ -97,11 +132,13 @@ class PairResult:
     sweep_failure: str = ""
     transport: typing.Literal["RDMA", "TCP"] = "RDMA"
     streams: typing.Optional[int] = None
+    flow_label: typing.Optional[int] = None
+    server_rail: typing.Optional[int] = None
 
     @property
     def key(self) -> PairKey:
         """By which it is known from run to run."""
-        return self.fabric, self.rail, self.client, self.server
+        return self.fabric, self.rail, self.client, self.server, self.server_end[0]
 
     @property
     def is_comparable(self) -> bool:
@@ -158,8 +195,8 @@ class LayerStep:
 
 
 @dataclasses.dataclass(frozen=True)
-class PairLayers:
-    """An ordered pair of a rail, layer by layer.
+class PairLayers(OrderedPair):
+    """An ordered pair, layer by layer.
 
     :ivar suspect: something spoke against its figure; else all pairs were asked for
     :ivar steps: from the cable up
@@ -173,6 +210,30 @@ class PairLayers:
     suspect: bool = True
     steps: typing.Tuple[LayerStep, ...] = ()
     why: str = ""
+    server_rail: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class CountedPair(OrderedPair):
+    """An ordered pair, measured once more with the counters of the ports on its way, and of the uplinks of both leaves, read before and after.
+
+    :ivar node: through which they were read
+    :ivar average_gbps: that it carried then; None when there is no measurement
+    :ivar seconds: between the two readings
+    :ivar ports: of each that was asked
+    :ivar why: it was not counted, or not measured then; empty when it was
+    """
+
+    fabric: str
+    client: str
+    server: str
+    rail: int = 0
+    node: str = ""
+    average_gbps: typing.Optional[float] = None
+    seconds: float = 0.0
+    ports: typing.Tuple[PortGrowth, ...] = ()
+    why: str = ""
+    server_rail: typing.Optional[int] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,6 +245,8 @@ class CoverPlan:
     :ivar covered: how many of these a test uses
     :ivar unused: further directions over which the forwarding tables send nothing from one of these nodes to another
     :ivar spread: why the ways between leaves are not known; empty where they are
+    :ivar between_rails: tests between two rails of one host
+    :ivar apart: there are several rails, and nothing leads from one to another
     """
 
     tests: int
@@ -191,6 +254,8 @@ class CoverPlan:
     covered: int
     unused: int = 0
     spread: str = ""
+    between_rails: int = 0
+    apart: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,19 +300,20 @@ class BandwidthFacts:
 
 
 @dataclasses.dataclass(frozen=True)
-class EarlierPair:
-    """What kept runs have measured of an ordered pair of a rail. figures: averages in Gb/s, the oldest first."""
+class EarlierPair(OrderedPair):
+    """What kept runs have measured of an ordered pair. figures: averages in Gb/s, the oldest first."""
 
     fabric: str
     rail: int
     client: str
     server: str
     figures: typing.Tuple[float, ...]
+    server_rail: typing.Optional[int] = None
 
     @property
     def key(self) -> PairKey:
         """That of the pair in a run."""
-        return self.fabric, self.rail, self.client, self.server
+        return self.fabric, self.rail, self.client, self.server, self.server_end[0]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -79,28 +79,6 @@ class PortGrowth:
         return None if self.why or name in (*self.cleared, *self.stuck, *self.lacking) else self.grown.get(name, 0)
 
 
-@dataclasses.dataclass(frozen=True)
-class CountedPair:
-    """An ordered pair of a rail, measured once more with the counters of the ports on its way, and of the uplinks of both leaves, read before and after.
-
-    :ivar node: through which they were read
-    :ivar average_gbps: that it carried then; None when there is no measurement
-    :ivar seconds: between the two readings
-    :ivar ports: of each that was asked
-    :ivar why: it was not counted, or not measured then; empty when it was
-    """
-
-    fabric: str
-    client: str
-    server: str
-    rail: int = 0
-    node: str = ""
-    average_gbps: typing.Optional[float] = None
-    seconds: float = 0.0
-    ports: typing.Tuple[PortGrowth, ...] = ()
-    why: str = ""
-
-
 def growth(guid: str, port: int, before: typing.Optional[PortCounters], after: typing.Optional[PortCounters], why: str = "") -> PortGrowth:
     """What a port counted between two readings.
 

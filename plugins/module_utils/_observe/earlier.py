@@ -27,7 +27,11 @@ def earlier(folder: FactFolder) -> Earlier:
     for pairs in measured.values():
         for pair, average in pairs.items():
             figures.setdefault(pair, []).append(average)
-    return Earlier(tuple(measured), unread, tuple(EarlierPair(*pair, tuple(of_pair)) for pair, of_pair in sorted(figures.items())))
+    pairs_of_all = (
+        EarlierPair(fabric, rail, client, server, tuple(of_pair), None if server_rail == rail else server_rail)
+        for (fabric, rail, client, server, server_rail), of_pair in sorted(figures.items())
+    )
+    return Earlier(tuple(measured), unread, tuple(pairs_of_all))
 
 
 def _measured(path: str, run: str, now: RunStart) -> typing.Dict[PairKey, float]:

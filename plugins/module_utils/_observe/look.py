@@ -22,7 +22,7 @@ NODE = ("hcas", "platform", "firmware", "clock", "tuning")
 KINDS = (*NODE, "subnets")
 #: what the collection has left on the node; none of the stages asks for it
 DROP_IN = "drop_in"
-#: who is at the other end of the cables; only a proposal asks for it, since it has to listen for half a minute
+#: who is at the other end of the cables; only who needs it asks for it, since it has to listen for half a minute
 NEIGHBOURS = "neighbours"
 
 Kept = typing.Dict[str, typing.Any]
@@ -32,13 +32,20 @@ class Look:
     """One look at the node that this runs on. Its sysfs is read once, whatever is asked."""
 
     def __init__(
-        self, roots: typing.Sequence[str] = ("/sys",), netdevs: typing.Sequence[str] = (), host: str = "/", kernel_arguments: typing.Sequence[str] = ()
+        self,
+        roots: typing.Sequence[str] = ("/sys",),
+        netdevs: typing.Sequence[str] = (),
+        host: str = "/",
+        kernel_arguments: typing.Sequence[str] = (),
+        beside_infiniband: bool = False,
     ) -> None:
         """:param roots: of sysfs
         :param netdevs: interfaces that are wanted although they are of no HCA
         :param host: folder in which the files of the node are
         :param kernel_arguments: that are asked for
+        :param beside_infiniband: Ethernet NICs of nodes with InfiniBand listen for switches as well
         """
+        self._beside = beside_infiniband
         self._roots, self._netdevs, self._host, self._arguments = list(roots), list(netdevs), host, tuple(kernel_arguments)
         self._hcas: typing.Optional[NodeHcas] = None
 
@@ -56,7 +63,7 @@ class Look:
         if kind == "clock":
             return to_data(clock.read_clock())
         if kind == NEIGHBOURS:
-            return to_data(neighbours.read_neighbours(self._roots, self._seen()))
+            return to_data(neighbours.read_neighbours(self._roots, self._seen(), beside_infiniband=self._beside))
         if kind == "tuning":
             return to_data(read_tuning(self._roots, self._seen(), self._host))
         if kind == DROP_IN:
@@ -71,7 +78,8 @@ class Look:
 
 def answer(asked: Kept) -> typing.Dict[str, Kept]:
     """An answer or an error for each kind of ``asked["kinds"]``; one that fails leaves the others as they are."""
-    look = Look(asked.get("sysfs") or ("/sys",), asked.get("netdevs") or (), asked.get("host") or "/", asked.get("kernel_arguments") or ())
+    roots, host = asked.get("sysfs") or ("/sys",), asked.get("host") or "/"
+    look = Look(roots, asked.get("netdevs") or (), host, asked.get("kernel_arguments") or (), bool(asked.get("beside_infiniband")))
     return {kind: _one(look, kind) for kind in asked["kinds"]}
 
 

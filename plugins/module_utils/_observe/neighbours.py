@@ -30,15 +30,18 @@ _LARGEST_FRAME = 65536
 _OPEN_VSWITCH = "ovs-system"
 
 
-def read_neighbours(roots: typing.Sequence[str], node: NodeHcas, seconds: float = LISTEN_SECONDS, routes: str = "/proc/net/route") -> NodeNeighbours:
+def read_neighbours(
+    roots: typing.Sequence[str], node: NodeHcas, seconds: float = LISTEN_SECONDS, routes: str = "/proc/net/route", beside_infiniband: bool = False
+) -> NodeNeighbours:
     """Who is seen through the Ethernet NICs of a node; nobody is listened for where it has InfiniBand, whose fabrics the subnet managers tell.
 
     :param roots: of sysfs
     :param seconds: that are listened at most; less where each NIC has heard somebody
     :param routes: the kernel's table of IPv4 routes
+    :param beside_infiniband: nodes with InfiniBand are looked at as well
     """
     errors: typing.List[str] = []
-    netdevs = _ethernet(node)
+    netdevs = _ethernet(node, beside_infiniband)
     known: typing.Dict[str, typing.Tuple[str, ...]] = {}
     heard: typing.Dict[str, typing.Tuple[SwitchPort, ...]] = {}
     uplinks: typing.Tuple[str, ...] = ()
@@ -53,12 +56,14 @@ def read_neighbours(roots: typing.Sequence[str], node: NodeHcas, seconds: float 
     return NodeNeighbours(tuple(found), uplinks, tuple(errors))
 
 
-def _ethernet(node: NodeHcas) -> typing.List[Netdev]:
-    """Network interfaces of PFs with RDMA and a link; none where the node has InfiniBand."""
+def _ethernet(node: NodeHcas, beside_infiniband: bool) -> typing.List[Netdev]:
+    """Network interfaces of PFs with RDMA and a link on Ethernet; none where the node has InfiniBand, unless they are asked for."""
     functions = [hca for hca in node.hcas if not hca.is_virtual and hca.rdma_device]
-    if any(port.link_layer == "InfiniBand" for hca in functions for port in hca.ports):
+    infiniband = [hca for hca in functions if any(port.link_layer == "InfiniBand" for port in hca.ports)]
+    if infiniband and not beside_infiniband:
         return []
-    return [netdev for hca in functions if any(port.state == "ACTIVE" for port in hca.ports) for netdev in hca.netdevs]
+    rest = [hca for hca in functions if hca not in infiniband]
+    return [netdev for hca in rest if any(port.state == "ACTIVE" for port in hca.ports) for netdev in hca.netdevs]
 
 
 def _known() -> typing.Dict[str, typing.Tuple[str, ...]]:

@@ -99,6 +99,8 @@ set -- "$functions"
 
 #: whether a pod has a GPU, and perftest takes its memory; periods in which the pod was held back from its CPUs
 GPU: Command = ("sh", "-c", "ls /dev/nvidia[0-9]* > /dev/null 2>&1 && echo gpu; ib_write_bw --help 2>&1 | grep -q -e --use_cuda && echo tool; true")
+#: whether perftest can give its packets a flow label, which it can from 23.10 on
+LABELS: Command = ("sh", "-c", "ib_write_bw --help 2>&1 | grep -q -e --flow_label && echo label; true")
 CPU_STAT: Command = ("sh", "-c", "cat /sys/fs/cgroup/cpu.stat /sys/fs/cgroup/cpu/cpu.stat 2> /dev/null; true")
 
 
@@ -132,7 +134,17 @@ def ping_client(address: str, port: int, limit: int) -> Command:
     return _bounded(limit, "rping", "-c", "-a", address, "-p", str(port), "-C", str(PINGS), "-v")
 
 
-def write_bandwidth(fabric: Fabric, device: str, cpus: str, port: int, address: str, server: bool, sweep: bool = False, gpu: bool = False) -> Command:
+def write_bandwidth(
+    fabric: Fabric,
+    device: str,
+    cpus: str,
+    port: int,
+    address: str,
+    server: bool,
+    sweep: bool = False,
+    gpu: bool = False,
+    flow_label: typing.Optional[int] = None,
+) -> Command:
     """ib_write_bw: as server, or as client of the server at ``address``. Both ends need the same size, amount, direction, connection and address family.
 
     -F: no warning about the CPU's clock between the rows. A measurement by time leaves out its first and last two seconds; one by number of messages
@@ -143,6 +155,7 @@ def write_bandwidth(fabric: Fabric, device: str, cpus: str, port: int, address: 
     :param address: of the server
     :param sweep: all message sizes, which perftest does not measure by time
     :param gpu: to and from the memory of the container's first GPU
+    :param flow_label: of the packets; None: as the driver likes
     """
     pods = fabric.pods
     if sweep:
@@ -157,6 +170,7 @@ def write_bandwidth(fabric: Fabric, device: str, cpus: str, port: int, address: 
         *(("-b",) if fabric.bandwidth.directions == "at_once" else ()),
         *(("-R",) if pods.connection == "rdma_cm" else ()),
         *(("--use_cuda=0",) if gpu else ()),
+        *((f"--flow_label={flow_label}",) if flow_label is not None else ()),
         *(("--ipv6", "--ipv6-addr") if ":" in address else ()),
         *(() if server else (address,)),
     )

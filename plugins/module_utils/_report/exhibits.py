@@ -12,6 +12,7 @@ import dataclasses
 import typing
 
 from .._check.bandwidth import check as bandwidth
+from .._check.bandwidth.pairs import subject_of
 from .._check.compare import check as compare
 from .._check.discover import check as discover
 from .._check.fabric import check as fabric
@@ -141,7 +142,7 @@ def held(record: typing.Optional[Record], facts: Seen) -> typing.Optional[typing
 
     :raises Undrawable: its facts do not load
     """
-    return _load(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies"))
+    return _load(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies", "neighbours"))
 
 
 def over_runs(record: Record, facts: Seen) -> typing.Tuple[typing.Tuple[Trend, ...], int]:
@@ -217,18 +218,19 @@ def _of_bandwidth(intent: Intent, facts: bandwidth.Facts, judged: Judgements, kn
     if facts.bandwidth is None:
         return
     for wanted in intent.fabrics:
-        rails: typing.Dict[int, typing.Dict[typing.Tuple[str, str], typing.List[PairResult]]] = collections.defaultdict(dict)
+        # None: between rails
+        rails: typing.Dict[typing.Optional[int], typing.Dict[typing.Tuple[str, str], typing.List[PairResult]]] = collections.defaultdict(dict)
         for pair in facts.bandwidth.pairs:
             if pair.fabric == wanted.name:
-                rails[pair.rail].setdefault((pair.client, pair.server), []).append(pair)
-        for rail, pairs in sorted(rails.items()):
+                rails[None if pair.between_rails else pair.rail].setdefault((pair.client, pair.server), []).append(pair)
+        for rail, pairs in sorted(rails.items(), key=lambda item: (item[0] is None, item[0] or 0)):
             cells = {}
             for (client, server), measured in pairs.items():
-                found = [item for pair in measured for item in judged.get(bandwidth.subject_of(wanted, pair), ())]
+                found = [item for pair in measured for item in judged.get(subject_of(wanted, pair), ())]
                 cells[client, server] = _bandwidth_cell(measured, found)
                 if wanted.bandwidth.directions == "at_once":
                     cells[server, client] = cells[client, server]
-            leaves = known[wanted.name].leaves(rail) if wanted.name in known else {}
+            leaves = known[wanted.name].leaves(rail) if wanted.name in known and rail is not None else {}
             yield Matrix(_title(wanted, rail), "average", "Gb/s", True, _names(cells, facts.nodes), cells, leaves)
 
 
@@ -236,17 +238,20 @@ def _bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.Sequen
     """A suspect is measured again: the cell shows its worst, and is as bad as all that was said of it."""
     words = [f"{measured[0].client} \u2192 {measured[0].server}"]
     for pair in measured:
+        rails = f"rail {pair.rail} \u2192 {pair.server_end[0]}: " if pair.between_rails else ""
         if pair.average_gbps is None:
-            words.append(f"not measured: {pair.evidence or pair.failure or pair.ping_evidence or pair.ping_failure}")
+            words.append(f"{rails}not measured: {pair.evidence or pair.failure or pair.ping_evidence or pair.ping_failure}")
         else:
             peak = f", peak {pair.peak_gbps:g}" if pair.peak_gbps is not None else ""
-            words.append(f"average {pair.average_gbps:g}{peak} Gb/s{' when measured again' if pair.again else ''}")
+            words.append(f"{rails}average {pair.average_gbps:g}{peak} Gb/s{' when measured again' if pair.again else ''}")
     # where the floor comes from: link, PCIe and share are in the finding's own words
     words += dict.fromkeys(f"{item.finding.check}: {item.finding.expected}" for item in judged if item.finding.check in ("bandwidth.floor", "bandwidth.fleet"))
     return _cell(_level(judged, "seen"), min((pair.average_gbps for pair in measured if pair.average_gbps is not None), default=None), *words)
 
 
-def _title(wanted: Fabric, rail: int) -> str:
+def _title(wanted: Fabric, rail: typing.Optional[int]) -> str:
+    if rail is None:
+        return f"{wanted.name}, between rails"
     return f"{wanted.name}, rail {rail}" if wanted.select.hcas_per_node > 1 else wanted.name
 
 

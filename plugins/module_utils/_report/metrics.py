@@ -61,8 +61,8 @@ def _families(report: Report) -> typing.Iterator[Family]:
     yield Family("linerate_rdma_stage_seconds", "gauge", "seconds", "How long a stage took.", spent)
     yield Family("linerate_rdma_finished_seconds", "gauge", "seconds", "When the newest stage of the run ended, since 1970.", _finished(report))
     pairs, figures = _bandwidth(report)
-    yield Family("linerate_rdma_pairs", "gauge", "", "Measurements of bandwidth of a rail, by whether there is a figure.", pairs)
-    yield Family("linerate_rdma_bandwidth_bits_per_second", "gauge", "bits_per_second", "Average bandwidth of the pairs of a rail.", figures)
+    yield Family("linerate_rdma_pairs", "gauge", "", "Measurements of bandwidth of a rail, or between rails, by whether there is a figure.", pairs)
+    yield Family("linerate_rdma_bandwidth_bits_per_second", "gauge", "bits_per_second", "Average bandwidth of the pairs of a rail, or between rails.", figures)
 
 
 def _named(report: Report) -> typing.Dict[str, str]:
@@ -87,13 +87,13 @@ def _bandwidth(report: Report) -> typing.Tuple[Samples, Samples]:
         observed = report.seen.of("bandwidth", ("bandwidth",)).bandwidth
     except RdmaError:
         return [], []
-    rails: typing.Dict[typing.Tuple[str, int], typing.List[typing.Optional[float]]] = {}
+    rails: typing.Dict[typing.Tuple[str, bool, int], typing.List[typing.Optional[float]]] = {}
     for pair in observed.pairs if observed else ():
-        rails.setdefault((pair.fabric, pair.rail), []).append(pair.average_gbps)
+        rails.setdefault((pair.fabric, pair.between_rails, 0 if pair.between_rails else pair.rail), []).append(pair.average_gbps)
     pairs: Samples = []
     figures: Samples = []
-    for (fabric, rail), averages in sorted(rails.items()):
-        labels, known = {"fabric": fabric, "rail": str(rail)}, [value for value in averages if value is not None]
+    for (fabric, between, rail), averages in sorted(rails.items()):
+        labels, known = {"fabric": fabric, "rail": "between" if between else str(rail)}, [value for value in averages if value is not None]
         pairs += [({**labels, "measured": "yes"}, float(len(known))), ({**labels, "measured": "no"}, float(len(averages) - len(known)))]
         for name, of in (("lowest", min), ("median", statistics.median), ("best", max)):
             figures += [({**labels, "figure": name}, 1e9 * of(known))] if known else []

@@ -50,14 +50,16 @@ def trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> typin
     """
     now = {pair.key: pair.average_gbps for pair in (measured.pairs if measured else ()) if pair.is_comparable}
     known, pairs = medians(earlier), []
-    rails: typing.Dict[typing.Tuple[str, int], typing.List[typing.Tuple[float, ...]]] = {}
+    rails: typing.Dict[typing.Tuple[str, bool, int], typing.List[typing.Tuple[float, ...]]] = {}
     for item in earlier.pairs:
         average = now.get(item.key)
         if average is not None:
             figures = (*item.figures, average)
-            pairs.append(Trend(f"{item.fabric} {item.client} -> {item.server} rail {item.rail}", figures, known[item.key][0] if item.key in known else None))
-            rails.setdefault((item.fabric, item.rail), []).append(figures)
-    middles = [_middle(f"{name}, rail {rail}: median", series) for (name, rail), series in sorted(rails.items())]
+            client = f"{item.client} rail {item.rail}" if item.between_rails else item.client
+            name = f"{item.fabric} {client} -> {item.server} rail {item.server_end[0]}"
+            pairs.append(Trend(name, figures, known[item.key][0] if item.key in known else None))
+            rails.setdefault((item.fabric, item.between_rails, 0 if item.between_rails else item.rail), []).append(figures)
+    middles = [_middle(f"{name}, {'between rails' if between else f'rail {rail}'}: median", series) for (name, between, rail), series in sorted(rails.items())]
     lost = sorted((pair for pair in pairs if pair.change is not None), key=lambda pair: pair.change or 0.0)
     return (*middles, *(lost[:_MOST_PAIRS] if lost else pairs[:_MOST_PAIRS]))
 

@@ -9,8 +9,8 @@ import dataclasses
 import typing
 
 from .._check.bandwidth.check import Seat
-from .._model.bandwidth import PairResult
-from .._model.counters import CountedPair, PortCounters, PortGrowth, growth
+from .._model.bandwidth import CountedPair, PairResult
+from .._model.counters import PortCounters, PortGrowth, growth
 from .._model.errors import RdmaError
 from .._model.observers import ObserversFacts
 from .._observe.kubernetes import Clock, Cluster, Shell
@@ -50,7 +50,7 @@ class Counters:
 
         :param ports: that are read, where they have a LID
         """
-        result = CountedPair(pair.fabric, pair.client, pair.server, pair.rail, self._seat.node)
+        result = CountedPair(pair.fabric, pair.client, pair.server, pair.rail, self._seat.node, server_rail=pair.server_rail)
         asked: typing.Dict[int, typing.List[int]] = {}
         for guid, number in ports:
             lid = self._seat.lids.get(guid)

@@ -94,8 +94,8 @@ class Layers:
 
         :param number: how many were looked at before
         """
-        result = PairLayers(pair.fabric, pair.client, pair.server, pair.rail, suspect)
-        ends = [self._pods.get((pair.rail, name)) for name in (pair.client, pair.server)]
+        result = PairLayers(pair.fabric, pair.client, pair.server, pair.rail, suspect, server_rail=pair.server_rail)
+        ends = [self._pods.get(end) for end in (pair.client_end, pair.server_end)]
         if suspect and number >= MOST_PAIRS:
             return dataclasses.replace(result, why=f"more than {MOST_PAIRS} pairs are suspects, and those that are slower were looked at")
         if ends[0] is None or ends[1] is None:

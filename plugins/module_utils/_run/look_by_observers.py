@@ -37,6 +37,7 @@ class Asked:
     :ivar seconds: that a look may take
     :ivar host: folder in which the observer has the files of its node
     :ivar kernel_arguments: that are asked for
+    :ivar beside_infiniband: Ethernet NICs of nodes with InfiniBand listen for switches as well
     """
 
     kinds: typing.Tuple[str, ...]
@@ -46,6 +47,7 @@ class Asked:
     seconds: float = 120.0
     host: str = HOST
     kernel_arguments: typing.Tuple[str, ...] = ()
+    beside_infiniband: bool = False
 
 
 class _Timed(typing.NamedTuple):
@@ -73,7 +75,7 @@ def look(
             yield observer.node, _failed(asked, f"unreachable: {line(observer)}")
     packed = archive(LOOK) if nodes else b""
     wanted = {"kinds": asked.kinds, "sysfs": asked.sysfs, "netdevs": asked.netdevs, "host": asked.host, "kernel_arguments": asked.kernel_arguments}
-    request = json.dumps(wanted)
+    request = json.dumps({**wanted, "beside_infiniband": True} if asked.beside_infiniband else wanted)
     command = (asked.python, "-I", "-c", START, LOOK, request)
 
     def ask(container: Container, over: threading.Event) -> _Timed:

@@ -14,19 +14,19 @@ import itertools
 import typing
 
 from .._check.bandwidth.check import NOTHING, Facts, cover_text, evidence_of, figures_of, seat_of, to_be_layered, verdicts, ways_between
-from .._model.bandwidth import BandwidthFacts, PairLayers, PairResult, RdmaPod, RoundPlan, SweepRow
-from .._model.counters import CountedPair
+from .._model.bandwidth import BandwidthFacts, CountedPair, PairLayers, PairResult, RdmaPod, RoundPlan, SweepRow
 from .._model.intent import Fabric
 from .._model.kubernetes import CommandResult
 from .._model.observers import ObserversFacts
 from .._model.profiles import rails as fabric_rails
-from .._observe.kubernetes import Clock, Cluster
+from .._observe.kubernetes import ApiError, Clock, Cluster
 from .._parse.pods import iperf3, perftest, rping
 from .._parse.pods.failure import LOST, Failure, classify
 from .._render import commands
 from .._render.counters import LIMIT as COUNTERS_LIMIT
 from .._schedule.counted import MOST_TESTS, PROBES, ports_of, probes, to_be_counted
-from .._schedule.covering import Round, cover
+from .._schedule.covering import Round, Taken, cover
+from .._schedule.flows import flow_label
 from .._schedule.layers import MOST_PAIRS, STEPS
 from .._schedule.measurements import (
     LOOKS,
@@ -56,6 +56,8 @@ Usable = typing.Mapping[typing.Tuple[int, str], RdmaPod]
 
 #: how often a pair is tried whose measurement got lost on the way although its pods live
 ATTEMPTS = 3
+#: slow flows that are measured once more as other flows, at most, and seconds in which a pod says whether its perftest can do that
+OTHER_FLOWS, LABELS_LIMIT = 32, 20
 #: each measurement takes the next ones: ping, bandwidth, sweep. Pods have ports of their own, so that few are enough for all
 FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
 
@@ -101,6 +103,8 @@ class Bench:
         self._say = say
         self._pods = Pods(cluster, plan, clock, pause, say)
         self._blocks = itertools.count()
+        #: names of the pods whose perftest can give packets a flow label
+        self._labelled: typing.FrozenSet[str] = frozenset()
 
     def run(self) -> BandwidthFacts:
         """Pods, measurements, removal: fabric after fabric, since all pods at the same time may ask for more than the nodes have.
@@ -140,6 +144,7 @@ class Bench:
     def _measure(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod], planned: RoundPlan) -> typing.List[PairResult]:
         usable = {(item.rail, item.node): item for item in pods if not item.error}
         ways = ways_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
+        self._labelled = self._with_labels(pool, fabric, usable) if ways is not None and ways.hashed else frozenset()
         if ways is not None:
             return self._by_links(pool, fabric, usable, ways)
         rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
@@ -147,6 +152,20 @@ class Bench:
         for step in steps(rails, fabric.bandwidth, planned.rounds):
             results += self._step(pool, fabric, usable, step)
         return results + self._looks(pool, fabric, usable, results, False)
+
+    def _with_labels(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable) -> typing.FrozenSet[str]:
+        """The pods whose perftest can give packets a flow label. rdma_cm takes one of its own."""
+
+        def can(pod: RdmaPod) -> bool:
+            try:
+                shell = self._pods.shell(pod)
+                shell.start(commands.LABELS)
+                return "label" in shell.wait(LABELS_LIMIT).output.split()
+            except ApiError:
+                return False
+
+        pods = [pod for pod in usable.values() if pod.device is not None and fabric.pods.connection == "tcp"]
+        return frozenset(pod.name for pod, found in zip(pods, pool.map(can, pods)) if found)
 
     def _counted_seconds(self, fabric: Fabric, planned: RoundPlan) -> float:
         """That it takes at most to measure with counters."""
@@ -174,10 +193,10 @@ class Bench:
         try:
             for source, target in tests:
                 one, other = ways.ends[source], ways.ends[target]
-                task = Task(one.rail, one.node, other.node)
-                ends = (usable[one.rail, one.node], usable[other.rail, other.node])
-                measure = functools.partial(self._pair, one_way, task, *ends)
-                found = counters.measure(PairResult(fabric.name, one.node, other.node, rail=one.rail), ports_of(ways, (source, target)), measure)
+                task = Task.between((one.rail, one.node), (other.rail, other.node))
+                measure = functools.partial(self._pair, one_way, task, usable[task.client_end], usable[task.server_end], 0)
+                pair = PairResult(fabric.name, one.node, other.node, rail=one.rail, server_rail=task.server_rail)
+                found = counters.measure(pair, ports_of(ways, (source, target)), measure)
                 said = found.why or f"{sum(not port.why for port in found.ports)} of {len(found.ports)} ports read before and after"
                 self._say(f"{fabric.name} {one.node} -> {other.node}, counters: {said}")
                 results.append(found)
@@ -232,7 +251,30 @@ class Bench:
             if found is None:
                 break
             measure(found, look)
+        results += self._other_flows(pool, one_way, usable, ways, results)
         return results + self._looks(pool, one_way, usable, results, True)
+
+    def _other_flows(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, ways: Ways, measured: typing.Sequence[PairResult]
+    ) -> typing.List[PairResult]:
+        """Flows that are slow between leaves, once more as other flows of the same ends: these go over other links, as the hash of the switches has it."""
+        if not self._labelled:
+            return []
+        slow = evidence_of(fabric, ways, tuple(usable.values()), measured, self._seen).slow
+        left = [ways.flows[number] for number in sorted(slow) if number in ways.flows][:OTHER_FLOWS]
+        look = max((pair.again for pair in measured), default=0) + 1
+        results: typing.List[PairResult] = []
+        while left:
+            taken = Taken(ways)
+            for test in left:
+                way = ways.way(*test)
+                if way is not None and taken.fits(test, way):
+                    taken.add(test, way)
+            left = [test for test in left if test not in taken.tests]
+            for step in turn_steps(ways, tuple(taken.tests), fabric.bandwidth):
+                self._say(f"{fabric.name}: {', '.join(f'{task.client} -> {task.server}' for task in step)} as other flows")
+                results += [dataclasses.replace(result, again=look) for result in self._step(pool, fabric, usable, step, 1)]
+        return results
 
     def _looks(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, measured: typing.Sequence[PairResult], with_figure_passes: bool
@@ -246,7 +288,7 @@ class Bench:
             passed, failed = verdicts(fabric, tuple(usable.values()), results, self._seen)
             if with_figure_passes:
                 figures = figures_of(fabric, tuple(usable.values()), results, self._seen)
-                told = {Task(pair.rail, pair.client, pair.server).pair for pair, figure in zip(results, figures) if figure}
+                told = {pair.pair for pair, figure in zip(results, figures) if figure}
                 passed, failed = passed | told, failed - told
             looks = again(passed, failed, fabric.bandwidth)
             if not looks:
@@ -256,39 +298,44 @@ class Bench:
                 results += [dataclasses.replace(result, again=look) for result in self._step(pool, fabric, usable, step)]
         return results[len(measured) :]
 
-    def _step(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, step: Step) -> typing.List[PairResult]:
+    def _step(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, step: Step, flow: int = 0) -> typing.List[PairResult]:
+        """:param flow: number of the flow of each pair, where its ends can choose one"""
+
         def both(task: Task) -> typing.List[PairResult]:
             its = orders(task, fabric.bandwidth)
-            return [self._pair(fabric, one, usable[one.rail, one.client], usable[one.rail, one.server]) for one in its]
+            return [self._pair(fabric, one, usable[one.client_end], usable[one.server_end], flow) for one in its]
 
         return [result for results in pool.map(both, step) for result in results]
 
     def _next_ports(self) -> int:
         return FIRST_PORT + PORTS * (next(self._blocks) % PORT_BLOCKS)
 
-    def _pair(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod) -> PairResult:
+    def _pair(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
         start = self._clock()
-        rail = f" rail {task.rail}" if fabric.select.hcas_per_node > 1 else ""
+        client_rail = f" rail {task.rail}" if task.between_rails else ""
+        rail = f" rail {server.rail}" if fabric.select.hcas_per_node > 1 else ""
         ran: typing.Tuple[str, ...] = ()
         for left in reversed(range(ATTEMPTS)):
             # an earlier attempt's port may not be free yet
-            result = self._attempt(fabric, task, client, server, self._next_ports())
+            result = self._attempt(fabric, task, client, server, self._next_ports(), flow)
             ran += result.commands
             figure = f"{result.average_gbps:.4f} Gb/s" if result.average_gbps is not None else f"{result.failure}: {result.evidence}"
             how = "TCP" if result.transport == "TCP" else f"{result.pings or 0} pings"
             again = bool(left) and not LOST.isdisjoint((result.failure, result.ping_failure))
-            self._say(f"{fabric.name} {client.node} -> {server.node}{rail}: {how}, {figure}{'; once more' if again else ''}")
+            self._say(f"{fabric.name} {client.node}{client_rail} -> {server.node}{rail}: {how}, {figure}{'; once more' if again else ''}")
             if not again:
                 break
             if "exec_lost" in (result.failure, result.ping_failure):
                 self._pods.await_api()
         return dataclasses.replace(result, commands=ran, seconds=round(self._clock() - start, 1))
 
-    def _attempt(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int) -> PairResult:
+    def _attempt(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int, flow: int) -> PairResult:
         """rping, then ib_write_bw, then the sweep where one is wanted; each only after the one before it worked. Without RDMA devices, iperf3 alone."""
-        result = PairResult(fabric.name, client.node, server.node, rail=task.rail)
+        result = PairResult(fabric.name, client.node, server.node, rail=task.rail, server_rail=task.server_rail)
         if client.device is None or server.device is None:
             return self._tcp(fabric, client, server, port, dataclasses.replace(result, transport="TCP", streams=commands.STREAMS))
+        if {client.name, server.name} <= self._labelled:
+            result = dataclasses.replace(result, flow_label=flow_label(task.rail, client.node, server.node, flow))
         address = server.address or ""
         limit = min(PING_LIMIT, fabric.pods.limit_seconds)
         there, here = (server, commands.ping_server(address, port, limit)), (client, commands.ping_client(address, port, limit))
@@ -329,7 +376,11 @@ class Bench:
     ) -> typing.Tuple[typing.Optional[perftest.Report], PairResult, typing.Optional[Failure]]:
         """What ib_write_bw reported, the result with its command, and the failure if there is one."""
         there, here = (
-            (end, commands.write_bandwidth(fabric, end.device or "", end.cpus, port, server.address or "", end is server, sweep)) for end in (server, client)
+            (
+                end,
+                commands.write_bandwidth(fabric, end.device or "", end.cpus, port, server.address or "", end is server, sweep, flow_label=result.flow_label),
+            )
+            for end in (server, client)
         )
         ran, failure = self._both(there, here, commands.BANDWIDTH_SERVER_UP, fabric.pods.limit_seconds, True)
         if ran is None:

@@ -15,7 +15,7 @@ from .._check.controllers.image_pull import names_cause
 from .._check.network.wait.sriov import GRACE
 from .._model.bandwidth import RdmaPod
 from .._model.intent import ClusterIntent, Fabric
-from .._model.kubernetes import ClusterNode
+from .._model.kubernetes import ClusterNode, CommandResult
 from .._model.profiles import carries_rdma, resource_of
 from .._model.profiles import rails as fabric_rails
 from .._model.text import both_ends
@@ -28,7 +28,7 @@ from .._parse.pods import probe as pod_probe
 from .._parse.pods.failure import Failure, classify
 from .._plan.observed import Rails
 from .._render import commands
-from .._render.names import FABRIC_LABEL, MANAGED_BY
+from .._render.names import FABRIC_LABEL, MANAGED_BY, RUN_LABEL
 from .._render.pods import CONTAINER, LIFETIME_SECONDS, pod, pod_name
 from .two_ends import failure_of
 from .watch import WatchFeed
@@ -40,6 +40,8 @@ SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), F
 PROBE_LIMIT = 30
 #: seconds after which a pod that does not go is looked at: does its node live
 LOST_SECONDS = 15.0
+#: attempts of that look whose connection broke: the node may be lost, and not the API server
+_LOOKS = 3
 #: reason of a pod that the kubelet ended after its activeDeadlineSeconds
 _OVERDUE = "DeadlineExceeded"
 #: why a run in check mode has no pods
@@ -190,16 +192,40 @@ class Pods:
         return RdmaPod(fabric.name, node, "", fabric.network.namespace, error=error, rail=rail, cause="rail")
 
     def _create(self, fabric: Fabric, node: str, number: int, seconds: float) -> RdmaPod:
+        """Make a pod. What an API server that is away says of it counts only when it does not come back in ``pod_seconds``."""
         result = RdmaPod(fabric.name, node, pod_name(fabric.name, node, number), fabric.network.namespace)
+        lifetime = max(LIFETIME_SECONDS, int(seconds + self._plan.pod_seconds))
+        wanted = pod(fabric, self._plan.cluster, node, number, self._plan.run, lifetime)
+        end, lost = self._clock() + self._plan.pod_seconds, False
+        while True:
+            try:
+                self._uids[result.name] = self._made(wanted, lost)["metadata"]["uid"]
+                return result
+            except ApiError as error:
+                if not away(error) or self._over or self._clock() >= end:
+                    if error.status == 0:
+                        raise
+                    return dataclasses.replace(result, error=error.text, cause="stuck" if error.reason == "AlreadyExists" else "refused")
+            lost = True
+            self._pause(1.0)
+            self.await_api()
+
+    def _made(self, wanted: Resource, lost: bool) -> Resource:
+        """The pod once it is there.
+
+        :param lost: the answer to an earlier request for it got lost, so that it may have been made then: it carries the label of this run
+        """
         try:
-            lifetime = max(LIFETIME_SECONDS, int(seconds + self._plan.pod_seconds))
-            made = self._cluster.create(pod(fabric, self._plan.cluster, node, number, self._plan.run, lifetime))
-            self._uids[result.name] = made["metadata"]["uid"]
+            return self._cluster.create(wanted)
         except ApiError as error:
-            if error.status == 0:
+            if not lost or error.reason != "AlreadyExists":
                 raise
-            return dataclasses.replace(result, error=error.text, cause="stuck" if error.reason == "AlreadyExists" else "refused")
-        return result
+            metadata = wanted["metadata"]
+            found = self._cluster.get("Pod", metadata["namespace"], metadata["name"])
+            run = metadata["labels"].get(RUN_LABEL)
+            if run is None or found["metadata"].get("labels", {}).get(RUN_LABEL) != run or found["metadata"].get("deletionTimestamp"):
+                raise
+            return found
 
     def _await_ready(self, pods: typing.Sequence[RdmaPod]) -> typing.Dict[str, typing.Tuple[RdmaPod, Resource]]:
         """Each pod with its resource once it is ready, or with the error that kept it from there."""
@@ -282,7 +308,7 @@ class Pods:
         try:
             interface, address, pci = multus.network_interface(found, network) if network else multus.own_interface(found)
             pci = pci or self._shared_function(fabric, item.node)
-            greeting = self.shell(item, pci or "").wait(PROBE_LIMIT)
+            greeting = self._greeting(item, pci or "")
         except (ResourceError, ApiError) as error:
             return dataclasses.replace(item, error=str(error))
         failure = failure_of(greeting)
@@ -319,6 +345,23 @@ class Pods:
                 far_cpus=bound.far,
             ),
         )
+
+    def _greeting(self, item: RdmaPod, pci: str) -> CommandResult:
+        """What the pod's shell says first. An API server that went away meanwhile is awaited, and the pod asked anew.
+
+        :raises ApiError: the pod is not there or does not run
+        """
+        for left in reversed(range(_LOOKS)):
+            try:
+                greeting = self.shell(item, pci).wait(PROBE_LIMIT)
+                failure = failure_of(greeting)
+                if not left or failure is None or failure.kind != "exec_lost":
+                    break
+            except ApiError as error:
+                if not left or not away(error):
+                    raise
+            self.await_api()
+        return greeting
 
     def _shared_function(self, fabric: Fabric, node: str) -> typing.Optional[str]:
         """PCI address of the one function whose RDMA device all pods of a node share; the interface in the pod has none of its own."""

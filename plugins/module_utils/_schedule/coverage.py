@@ -30,7 +30,7 @@ class Coverage:
 
 
 def coverage(ways: Ways, tests: typing.Iterable[Test]) -> Coverage:
-    """What these tests use. Ends of one rail are measured with each other."""
+    """What these tests use."""
     covered = {number for test in tests for number in ways.way(*test) or () if number < ways.real}
     missing, unused = [], []
     for number, direction in enumerate(ways.directions[: ways.real]):
@@ -46,4 +46,4 @@ def coverage(ways: Ways, tests: typing.Iterable[Test]) -> Coverage:
 
 
 def _uses(ways: Ways, test: Test, number: int) -> bool:
-    return ways.ends[test[0]].rail == ways.ends[test[1]].rail and number in (ways.way(*test) or ())
+    return ways.may(*test) and number in (ways.way(*test) or ())

@@ -3,7 +3,8 @@
 """The first rounds of a fleet: together they use every link that the ends can use, in both directions.
 
 Inside of each leaf first: the last link to a host carries what goes to that host alone, so no test between leaves can tell its cable from the port of a
-spine. Then between the leaves of a pod, then between pods, each leaf with one other leaf; and then what is left, link by link.
+spine. Then between the leaves of a pod, then between pods, each leaf with one other leaf. Where rails share spines, between the rails of each host: that
+takes no partner, and where a rail has one leaf nothing else goes over its uplinks. And then what is left, link by link.
 
 A round is two turns, one for each direction of its pairs. In a turn an end sends or receives once, and no link is used twice in one direction: two
 that share it would both be slow.
@@ -23,6 +24,8 @@ Turn = typing.Tuple[Test, ...]
 _TRIES = 8
 #: ways to one link that are looked at
 _LOOKS = 64
+#: flows from a leaf to another one, where each takes one of the links between them by a hash, at most
+_MOST_FLOWS = 64
 #: rounds that only cover what is left, at most
 _MOST_ROUNDS = 8
 
@@ -41,16 +44,10 @@ class Round:
 
 @dataclasses.dataclass(frozen=True)
 class Cover:
-    """The first rounds, and what they cover.
-
-    :ivar covered: numbers of directions
-    :ivar usable: of all directions that there are; the rest are those of links between which no end sends anything, or whose way is not known
-    """
+    """The first rounds, and the numbers of the directions that they use; which these leave out, and why, ``coverage`` tells."""
 
     rounds: typing.Tuple[Round, ...]
     covered: typing.FrozenSet[int]
-    uncovered: typing.Tuple[int, ...]
-    links: int
 
     @property
     def tests(self) -> int:
@@ -68,27 +65,35 @@ class Taken:
         self._ways = ways
         self._ends: typing.Set[int] = set()
         self._links: typing.Set[int] = set()
+        self._crossed: typing.Set[typing.Tuple[str, bool]] = set()
         self.tests: typing.List[Test] = []
 
     def free(self, end: int) -> bool:
         return end not in self._ends
 
     def fits(self, test: Test, way: Way) -> bool:
-        return self.free(test[0]) and self.free(test[1]) and not any(link in self._links for link in way)
+        free = self.free(test[0]) and self.free(test[1]) and not any(link in self._links for link in way)
+        return free and not any(place in self._crossed for place in self._crosses(way))
 
     def add(self, test: Test, way: Way) -> None:
         self._ends.update(test)
         # of what stands for many links nobody knows how many flows share one
         self._links.update(link for link in way if not self._ways.directions[link].between)
+        self._crossed.update(self._crosses(way))
         self.tests.append(test)
 
+    def _crosses(self, way: Way) -> typing.Iterator[typing.Tuple[str, bool]]:
+        """The leaves that a flow leaves and comes into, where a hash may send two flows over one link: then one of them at a time."""
+        for link in way if self._ways.hashed else ():
+            direction = self._ways.directions[link]
+            if direction.between:
+                yield direction.source, False
+                yield direction.target, True
 
-def cover(ways: Ways, across_rails: bool = False) -> Cover:
-    """The first rounds of a fabric.
 
-    :param across_rails: ends of different rails may be measured with each other, as where rails share spines
-    """
-    groups = [list(range(len(ways.ends)))] if across_rails else _rails(ways)
+def cover(ways: Ways) -> Cover:
+    """The first rounds of a fabric."""
+    groups = _rails(ways)
     covered: typing.Set[int] = set()
     rounds: typing.List[Round] = []
 
@@ -104,16 +109,46 @@ def cover(ways: Ways, across_rails: bool = False) -> Cover:
     if len(ways.pods) > 1:
         # one pod's ends are here what those of a leaf are above: halves of the whole list lie in different pods
         add("between pods", _best(ways, [_leaves(ways, group, None) for group in groups], covered))
+    if ways.across and len(groups) > 1:
+        add("between the rails of each host", _in_hosts(ways, covered))
     # where switches choose, a link between two of them is on no way that is known
     real = enumerate(ways.directions[: ways.real])
     wanted = [number for number, it in real if not (ways.spread and it.source in ways.switches and it.target in ways.switches)]
     for _number in range(_MOST_ROUNDS):
         left = [link for link in wanted if link not in covered]
-        turns = tuple(turn for turn in (_rest(ways, left, covered, across_rails) for _direction in range(2)) if turn)
+        turns = tuple(turn for turn in (_rest(ways, left, covered) for _direction in range(2)) if turn)
         if not turns:
             break
         rounds.append(Round("links that no round before has used", turns))
-    return Cover(tuple(rounds), frozenset(covered), tuple(link for link in wanted if link not in covered), len(wanted))
+    return Cover(tuple(rounds), frozenset(covered))
+
+
+def apart(ways: Ways) -> bool:
+    """Whether there are several rails that could be measured with each other, and nothing leads from one to another of a host."""
+    hosts = _hosts(ways) if ways.across else []
+    return any(len(ends) > 1 for ends in hosts) and not any(ways.may(ends[0], other) for ends in hosts for other in ends[1:])
+
+
+def _hosts(ways: Ways) -> typing.List[typing.List[int]]:
+    """The ends of each host, in the order of their rails."""
+    hosts: typing.Dict[str, typing.List[int]] = {}
+    for number in sorted(range(len(ways.ends)), key=lambda number: ways.ends[number].rail):
+        hosts.setdefault(ways.ends[number].node, []).append(number)
+    return list(hosts.values())
+
+
+def _in_hosts(ways: Ways, covered: typing.AbstractSet[int]) -> typing.List[Test]:
+    """Pairs of rails of each host, all hosts alike: those that use most links that are not covered, and then those that are most. What stays inside of a
+    leaf has been measured.
+    """
+    hosts = _hosts(ways)
+    best: typing.Tuple[int, int, typing.List[Test]] = (0, 0, [])
+    for shift in range(min(_TRIES, max(len(ends) // 2 for ends in hosts))):
+        halves = [pair for ends in hosts for pair in _halves(ends, shift)]
+        pairs = [pair for pair in halves if ways.leaf(pair[0]) != ways.leaf(pair[1]) and ways.may(*pair) and ways.may(*pair[::-1])]
+        used = {link for one, other in pairs for test in ((one, other), (other, one)) for link in ways.way(*test) or ()}
+        best = max(best, (len(used - covered), len(pairs), pairs), key=lambda item: item[:2])
+    return best[2]
 
 
 def _rails(ways: Ways) -> typing.List[typing.List[int]]:
@@ -174,21 +209,29 @@ def _shuffled(left: typing.List[typing.Tuple[int, int]]) -> typing.List[typing.T
 
 
 def _turns(ways: Ways, pairs: typing.Sequence[Test], covered: typing.AbstractSet[int]) -> typing.Tuple[typing.Tuple[Turn, ...], typing.Set[int]]:
-    """Both directions of pairs. A test that shares a link with another is left out: what it alone would cover comes later."""
+    """Both directions of pairs. A test that shares a link with another is left out: what it alone would cover comes later. Where nobody knows which link a flow
+    takes, none is left out: each has a turn in which it shares none.
+    """
     new: typing.Set[int] = set()
     turns = []
     for tests in (pairs, [(target, source) for source, target in pairs]):
-        taken = Taken(ways)
-        for test in tests:
-            way = ways.way(*test)
-            if way is not None and taken.fits(test, way):
-                taken.add(test, way)
-                new.update(way)
-        turns.append(tuple(taken.tests))
+        left = list(tests)
+        for _turn in range(_MOST_FLOWS if ways.hashed else 1):
+            taken = Taken(ways)
+            for test in left:
+                way = ways.way(*test)
+                if way is not None and taken.fits(test, way):
+                    taken.add(test, way)
+                    new.update(way)
+            turns.append(tuple(taken.tests))
+            done = set(taken.tests)
+            left = [test for test in left if test not in done]
+            if not done or not left:
+                break
     return tuple(turn for turn in turns if turn), new - covered
 
 
-def _rest(ways: Ways, left: typing.Sequence[int], covered: typing.Set[int], across_rails: bool) -> Turn:
+def _rest(ways: Ways, left: typing.Sequence[int], covered: typing.Set[int]) -> Turn:
     """A turn of tests over links that are not covered; adds what it covers."""
     taken = Taken(ways)
     for link in left:
@@ -197,7 +240,7 @@ def _rest(ways: Ways, left: typing.Sequence[int], covered: typing.Set[int], acro
         best: typing.Optional[typing.Tuple[int, Test, Way]] = None
         looks = 0
         for test in ways.over(link):
-            if not (taken.free(test[0]) and taken.free(test[1])) or not (across_rails or ways.ends[test[0]].rail == ways.ends[test[1]].rail):
+            if not (taken.free(test[0]) and taken.free(test[1]) and ways.may(*test)):
                 continue
             way = ways.way(*test)
             if way is None or link not in way or not taken.fits(test, way):

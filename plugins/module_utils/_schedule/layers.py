@@ -50,4 +50,4 @@ def every(pairs: typing.Sequence[PairResult]) -> typing.Tuple[PairResult, ...]:
 
 
 def _roles(pair: PairResult) -> typing.Tuple[_Role, _Role]:
-    return (pair.rail, pair.client, "client"), (pair.rail, pair.server, "server")
+    return (*pair.client_end, "client"), (*pair.server_end, "server")

@@ -8,17 +8,15 @@ import dataclasses
 import itertools
 import typing
 
-from .._model.bandwidth import CoverPlan, RoundPlan
+from .._model.bandwidth import CoverPlan, End, OrderedPair, RoundPlan
 from .._model.intent import Bandwidth, Fabric
 from .._model.profiles import rails as rails_of
 from .coverage import coverage
-from .covering import Cover, Turn
+from .covering import Cover, Turn, apart
 from .narrowing import MOST_ROUNDS, MOST_TURNS
 from .rounds import rounds
 from .ways import Ways
 
-#: of a node: its rail and its name
-End = typing.Tuple[int, str]
 Pair = typing.FrozenSet[End]
 #: a suspect that fails with so many partners that pass with others is at fault itself
 ENOUGH = 2
@@ -35,16 +33,17 @@ STAGE_SECONDS = 4 * 3600
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
-    """A pair of one rail: the client writes to the server."""
+class Task(OrderedPair):
+    """A pair: the client writes to the server."""
 
     rail: int
     client: str
     server: str
+    server_rail: typing.Optional[int] = None
 
-    @property
-    def pair(self) -> Pair:
-        return frozenset(((self.rail, self.client), (self.rail, self.server)))
+    @classmethod
+    def between(cls, client: End, server: End) -> Task:
+        return cls(*client, server[1], None if server[0] == client[0] else server[0])
 
 
 Step = typing.Tuple[Task, ...]
@@ -62,7 +61,8 @@ def by_links(fabric: Fabric, nodes: int) -> bool:
 
 def turn_steps(ways: Ways, turn: Turn, wanted: Bandwidth) -> typing.Iterator[Step]:
     """A turn of tests, each in one direction, as steps of what is measured at the same time."""
-    tasks = [Task(ways.ends[source].rail, ways.ends[source].node, ways.ends[target].node) for source, target in turn]
+    ends = [(end.rail, end.node) for end in ways.ends]
+    tasks = [Task.between(ends[source], ends[target]) for source, target in turn]
     if wanted.rails == "parallel":
         yield tuple(tasks)
         return
@@ -100,7 +100,8 @@ def cover_plan(fabric: Fabric, ways: Ways, first: Cover, parallel: int) -> Round
     later = MOST_TURNS * MOST_ROUNDS * after_each_other * max((-(-len(step) // parallel) for step in turns), default=1)
     usual, most = _seconds(fabric)
     used = coverage(ways, (test for item in first.rounds for test in item.tests))
-    plan = CoverPlan(first.tests, used.usable, len(used.covered), len(used.unused), ways.spread)
+    in_hosts = sum(ways.ends[source].node == ways.ends[target].node for item in first.rounds for source, target in item.tests)
+    plan = CoverPlan(first.tests, used.usable, len(used.covered), len(used.unused), ways.spread, in_hosts, apart(ways))
     nodes = len({end.node for end in ways.ends})
     return RoundPlan(fabric.name, len(first.rounds), _everybody(nodes), float(waves * usual), float((waves + later) * most), plan)
 
@@ -147,7 +148,7 @@ def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> Roun
 
 def orders(task: Task, wanted: Bandwidth) -> typing.Tuple[Task, ...]:
     """The measurements of one pair, which run one after the other: both at once would share what each is asked to fill."""
-    return (task, Task(task.rail, task.server, task.client)) if wanted.directions == "both" else (task,)
+    return (task, Task.between(task.server_end, task.client_end)) if wanted.directions == "both" else (task,)
 
 
 def again(passed: typing.AbstractSet[Pair], failed: typing.AbstractSet[Pair], wanted: Bandwidth) -> typing.Tuple[Step, ...]:

@@ -25,14 +25,10 @@ _LOOKS = 400
 
 
 class Narrowing:
-    """Makes the rounds after the first ones. It keeps how often it asked for what, so that it ends.
+    """Makes the rounds after the first ones. It keeps how often it asked for what, so that it ends."""
 
-    :param across_rails: ends of different rails may be measured with each other
-    """
-
-    def __init__(self, ways: Ways, across_rails: bool = False) -> None:
+    def __init__(self, ways: Ways) -> None:
         self._ways = ways
-        self._across = across_rails
         self._alone: typing.Dict[int, int] = {}
         self._parting: typing.Dict[int, int] = {}
         self._made = 0
@@ -114,9 +110,7 @@ class Narrowing:
                 break
             if test in asked or not (taken.free(test[0]) and taken.free(test[1])):
                 continue
-            if not self._across and self._ways.ends[test[0]].rail != self._ways.ends[test[1]].rail:
-                continue
-            way = self._ways.way(*test)
+            way = self._ways.way(*test) if self._ways.may(*test) else None
             if way is None or number not in way or not taken.fits(test, way):
                 continue
             others = sum(link != number and link not in evidence.good for link in way)

@@ -26,14 +26,32 @@ _Port = typing.Tuple[str, int]
 class End:
     """A port that takes part.
 
-    :ivar guid: of the port
-    :ivar lid: its first one, by which it is reached: benchmarks take it whatever the LMC is
+    :ivar guid: of the port; on Ethernet the node and its network interface, which no two ends have either
+    :ivar lid: its first one, by which it is reached: benchmarks take it whatever the LMC is; 0 on Ethernet
     """
 
     node: str
     rail: int
     guid: str
     lid: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Cable:
+    """Of an end on Ethernet, where ports of switches have names.
+
+    :ivar interface: of the node
+    :ivar port: of the switch; empty where it is not known
+    :ivar gbps: None where it is not known
+    :ivar unheard: why it is not known to which switch it leads; empty where it is. It then leads to a switch of its own
+    :ivar driver: of the PCI function; empty where it is not known
+    """
+
+    interface: str
+    port: str = ""
+    gbps: typing.Optional[float] = None
+    unheard: str = ""
+    driver: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,12 +80,30 @@ class Ways:
     :ivar pods: GUIDs of the leaves that reach each other by going up one step; two levels of switches are one pod
     :ivar switches: GUIDs
     :ivar spread: why it is not known which links between two leaves are taken; empty when it is
+    :ivar cables: of the ends, by their GUID; of InfiniBand none
+    :ivar hashed: switches send each flow over one link between two leaves, by a hash of their own: what a flow met says nothing of the link of another one
+    :ivar flows: by the number of what stands for the links between two leaves, the ends of the flow; only where they are hashed
+    :ivar across: ends of different rails may be measured with each other, where the tables lead from one to the other
     """
 
-    def __init__(self, topology: Topology, tables: typing.Iterable[ForwardingTable], ends: typing.Iterable[End], spread: str = "") -> None:
-        """:param spread: why the tables do not tell the way: adaptive routing, or flows that switches spread by a hash of their own"""
+    def __init__(
+        self,
+        topology: Topology,
+        tables: typing.Iterable[ForwardingTable],
+        ends: typing.Iterable[End],
+        spread: str = "",
+        cables: typing.Optional[typing.Mapping[str, Cable]] = None,
+        across: bool = False,
+    ) -> None:
+        """:param spread: why the tables do not tell the way: adaptive routing, or flows that switches spread by a hash of their own
+        :param cables: of the ends, by their GUID, on Ethernet
+        """
         self.ends = tuple(ends)
         self.spread = spread
+        self.across = across
+        self.cables = cables or {}
+        self.hashed = cables is not None
+        self.flows: typing.Dict[int, typing.Tuple[int, int]] = {}
         self.directions: typing.List[Direction] = []
         self.leaves: typing.Dict[str, typing.List[int]] = {}
         self._tables = {table.guid: table for table in tables}
@@ -91,7 +127,8 @@ class Ways:
         self._ways: typing.Dict[typing.Tuple[int, int], typing.Union[Way, str]] = {}
         self._kinds: typing.Dict[Way, Kind] = {}
         self._passed: typing.Dict[Way, typing.FrozenSet[str]] = {}
-        self._between: typing.Dict[typing.Tuple[str, str], int] = {}
+        self._between: typing.Dict[typing.Hashable, int] = {}
+        self._leads: typing.Dict[typing.Tuple[int, int], bool] = {}
         self._feeders: typing.Dict[typing.Tuple[str, int], typing.Tuple[int, ...]] = {}
         self._over: typing.Dict[int, typing.Tuple[typing.List[typing.Tuple[int, int]], typing.Iterator[typing.Tuple[int, int]]]] = {}
 
@@ -100,6 +137,7 @@ class Ways:
         if any(guid not in self.switches and guid not in self._end_of for guid, _number in (near, far)):
             return
         gbps = link.width * LANE_GBPS[link.speed] if link.width and link.speed in LANE_GBPS else None
+        gbps = next((self.cables[guid].gbps for guid, _number in (near, far) if guid in self.cables), gbps)
         for one, other in ((near, far), (far, near)):
             self._out[one] = len(self.directions)
             if one[0] in self._end_of and other[0] in self.switches:
@@ -107,7 +145,9 @@ class Ways:
             self.directions.append(Direction(*one, *other, gbps))
 
     def _pods(self) -> typing.Tuple[typing.Tuple[str, ...], ...]:
-        """Leaves that share a switch above them, taken together as far as that goes."""
+        """Leaves that share a switch above them, taken together as far as that goes. All are one where what is above them is not known."""
+        if self.hashed:
+            return (tuple(self.leaves),)
         result: typing.List[typing.Tuple[str, ...]] = []
         above = {leaf: {self.directions[number].source for number in self._into[leaf]} & self.switches for leaf in self.leaves}
         below: typing.Dict[str, typing.List[str]] = {}
@@ -129,10 +169,25 @@ class Ways:
             result.append(tuple(leaf for leaf in self.leaves if leaf in set(pod)))
         return tuple(result)
 
-    def test(self, rail: int, source: str, target: str) -> typing.Optional[typing.Tuple[int, int]]:
-        """The numbers of the ends of two nodes on a rail; None where one of them is no end."""
-        pair = self._numbers.get((rail, source)), self._numbers.get((rail, target))
+    def test(self, rail: int, source: str, target: str, target_rail: typing.Optional[int] = None) -> typing.Optional[typing.Tuple[int, int]]:
+        """The numbers of the ends of two nodes; None where one of them is no end.
+
+        :param target_rail: None: the same
+        """
+        pair = self._numbers.get((rail, source)), self._numbers.get((rail if target_rail is None else target_rail, target))
         return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
+
+    def may(self, source: int, target: int) -> bool:
+        """Whether two ends may be measured with each other."""
+        return self.ends[source].rail == self.ends[target].rail or (self.across and self.leads(source, target))
+
+    def leads(self, source: int, target: int) -> bool:
+        """Whether the forwarding tables lead from one end to another, over whatever links: some fabrics do not route between rails."""
+        if not self.spread:
+            return self.way(source, target) is not None
+        if (source, target) not in self._leads:
+            self._leads[source, target] = not isinstance(self._by_tables(source, target), str)
+        return self._leads[source, target]
 
     def end_of(self, number: int) -> typing.Optional[End]:
         """The end whose cable a direction is of; None for a link between two switches."""
@@ -170,15 +225,23 @@ class Ways:
 
     def _walk(self, source: int, target: int) -> typing.Union[Way, str]:
         near, far = self.leaf(source), self.leaf(target)
+        if near is None or far is None or not self.spread:
+            return self._by_tables(source, target)
+        if near == far:
+            return (self._up[source], self.down(target))
+        # of a hash each flow has a link of its own
+        key = (source, target) if self.hashed else (near, far)
+        if key not in self._between:
+            self._between[key] = len(self.directions)
+            if self.hashed:
+                self.flows[len(self.directions)] = (source, target)
+            self.directions.append(Direction(near, 0, far, 0, None, True))
+        return (self._up[source], self._between[key], self.down(target))
+
+    def _by_tables(self, source: int, target: int) -> typing.Union[Way, str]:
+        near, far = self.leaf(source), self.leaf(target)
         if near is None or far is None:
             return f"the topology shows no switch at the cable of {self.ends[source if near is None else target].node}"
-        if near == far and self.spread:
-            return (self._up[source], self.down(target))
-        if self.spread:
-            if (near, far) not in self._between:
-                self._between[near, far] = len(self.directions)
-                self.directions.append(Direction(near, 0, far, 0, None, True))
-            return (self._up[source], self._between[near, far], self.down(target))
         lid, at = self.ends[target].lid, near
         way = [self._up[source]]
         while len(way) < _MOST_LINKS:
@@ -230,6 +293,9 @@ class Ways:
 
     def _pairs_over(self, number: int) -> typing.Iterator[typing.Tuple[int, int]]:
         direction = self.directions[number]
+        if number in self.flows:
+            yield self.flows[number]
+            return
         if direction.between:
             pairs = ((source, target) for target in self.leaves[direction.target] for source in self.leaves[direction.source])
             yield from pairs
@@ -286,7 +352,9 @@ class Ways:
         if it.between:
             return f"between {self.name_of(it.source)} and {self.name_of(it.target)}, on the way there"
         ends = ((it.source, it.source_port), (it.target, it.target_port))
-        return " to ".join(self.name_of(guid) + (f" port {port}" if guid in self.switches else "") for guid, port in ends)
+        named = next((self.cables[guid].port for guid in (it.source, it.target) if guid in self.cables), None)
+        ports = [f" port {port if named is None else named}" if guid in self.switches and named != "" else "" for guid, port in ends]
+        return " to ".join(self.name_of(guid) + port for (guid, _port), port in zip(ends, ports))
 
 
 def _port(end: LinkEnd) -> _Port:

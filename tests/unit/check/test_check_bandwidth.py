@@ -10,7 +10,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import PINGS, Facts, check, sound, verdicts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check, sound, verdicts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.pairs import PINGS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, RoundPlan, SweepRow
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
@@ -325,7 +326,7 @@ def test_an_hca_that_runs_on_the_wrong_cpus_is_said_beside_a_low_figure() -> Non
     pods = (dataclasses.replace(PODS[0], binding=words, far_cpus=True), dataclasses.replace(PODS[1], binding="on CPUs 0-7 of NUMA node 0"))
     given = facts(pair("a", "b", 200.0), pair("b", "a", 200.0), pods=pods)
     finding = found(given, "floor", AB)
-    assert f"The pod on a ran {words}" in finding.why and "The pod on b" not in finding.why and "It ran b: on CPUs 0-7" in finding.why
+    assert f"The pod on a ran {words}, so all its data crosses" in finding.why and "The pod on b" not in finding.why and "It ran b: on CPUs 0-7" in finding.why
     assert "topologyManagerPolicy" in finding.remedy and "kubelet of a" in finding.remedy
     assert "on other CPUs (0-3)" in found(given, "pod", "compute a").measured
 

@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.history imp
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import over_runs
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.trends import Trend, picture
+from ansible_collections.linerate.rdma.plugins.module_utils._report.trends import Trend, picture, trends
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, fabrics, records
 
@@ -83,13 +83,13 @@ def test_a_run_that_cannot_be_read_is_named() -> None:
     assert found.status == "warn" and "20260101T030405Z-aaaaaa: torn" in found.why
 
 
-def a_run(path: pathlib.Path, number: int, asked: typing.Any, check_mode: bool = False) -> FactFolder:
+def a_run(path: pathlib.Path, number: int, asked: typing.Any, check_mode: bool = False, measured: typing.Any = None) -> FactFolder:
     """A kept run with the figures of the world."""
     run = f"2026010{number}T030405Z-aaaaaa"
     folder = FactFolder(str(path), run)
     folder.begin(RunStart(run, "2026-01-02T03:04:05+00:00", check_mode, WORLD.names, fabrics=asked, waivers=[{"run": number}]))
     os.utime(path / "run.json", (1_700_000_000 + number, 1_700_000_000 + number))
-    folder.write("bandwidth", value={"bandwidth": MADE.facts["bandwidth"]["bandwidth"]})
+    folder.write("bandwidth", value={"bandwidth": measured or MADE.facts["bandwidth"]["bandwidth"]})
     keep(str(path), run, 9)
     return folder
 
@@ -104,6 +104,27 @@ def test_only_runs_that_were_asked_for_the_same_fabrics_count(tmp_path: pathlib.
     folder.write("bandwidth", value={"bandwidth": MADE.facts["bandwidth"]["bandwidth"], "earlier": to_data(seen)})
     again: Facts = load(Facts, facts_of(folder, "bandwidth", ("earlier",))[0], "facts")
     assert again.earlier == seen, "judged again, it is held against the same runs"
+
+
+def test_pairs_of_the_same_nodes_between_rails_are_told_apart_from_run_to_run() -> None:
+    made = records(dataclasses.replace(WORLD, across=True))
+    seen: Facts = load(Facts, made.facts["bandwidth"], "facts")
+    between = [pair for pair in (seen.bandwidth or NONE).pairs if pair.between_rails]
+    known = tuple(
+        EarlierPair(pair.fabric, pair.rail, pair.client, pair.server, ((pair.average_gbps or 0.0) * (2 if pair.rail else 1),) * 3, pair.server_rail)
+        for pair in between
+    )
+    slower = [one for one in check(INTENT, dataclasses.replace(seen, earlier=Earlier(("a", "b", "c"), (), known))) if one.status == "warn"]
+    assert {one.subject for one in slower} == {f"compute {name} rail 1 -> {name} rail 0" for name in WORLD.names}
+    names = [item.name for item in trends(seen.bandwidth, Earlier(("a", "b", "c"), (), known))]
+    assert names[0] == "compute, between rails: median" and "compute node-1 rail 1 -> node-1 rail 0" in names
+
+
+def test_the_rail_of_a_server_is_kept_from_run_to_run(tmp_path: pathlib.Path) -> None:
+    seen = dataclasses.replace(FACTS.bandwidth or NONE, pairs=(*pairs(), dataclasses.replace(pairs()[0], server_rail=1)))
+    for number in (1, 2):
+        folder = a_run(tmp_path, number, fabrics(WORLD), measured=to_data(seen))
+    assert [pair.server_rail for pair in earlier(folder).pairs if pair.key[:4] == pairs()[0].key[:4]] == [None, 1]
 
 
 @pytest.mark.parametrize("text", ("{", "[]", '{"bandwidth": 1}'))

@@ -30,7 +30,7 @@ TOOLS = {
     "scripts of DOCA-OFED": "mlnx_qos cma_roce_tos show_gids",
     "iproute2": "ip rdma devlink dcb",
     "the system": "cat ls lspci setpci dmesg lsmod modinfo modprobe sysctl swapon lscpu uname free df env ulimit systemctl journalctl timedatectl",
-    "packages of the distribution": "mokutil ausearch chronyc ethtool numactl cpupower tuned-adm driverctl lldptool ipcalc curl",
+    "packages of the distribution": "mokutil ausearch chronyc ethtool numactl cpupower tuned-adm driverctl lldptool ipcalc curl tcpdump",
     "the cluster": "kubectl oc helm skopeo crio",
     "Dell": "racadm",
     "NVIDIA": "nvidia-smi",

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import pathlib
 import typing
@@ -32,12 +33,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import changes_of, facts_of, ground_of, unseen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
 RUN = "20260102T030405Z-aaaaaa"
+INTENT = functools.partial(Intent, ())
 NODES = ("worker-1", "worker-2")
 FACTS = {**{stage: facts for stage, (facts, _check) in TABLE.items()}, "teardown": teardown.Facts}
 #: fields that no fact fills: the action that judges hands them over
@@ -207,7 +211,7 @@ def test_nothing_is_planned_where_nobody_looked(folder: FactFolder) -> None:
 
 def test_a_stage_that_plans_by_hcas_looks_at_them_also_when_it_runs_alone(folder: FactFolder) -> None:
     for stage in ("network", "virtual_functions", "bandwidth", "reachability"):
-        assert {"hcas", "subnets"} <= set(unseen(folder, stage)), stage
+        assert {"hcas", "subnets"} <= set(unseen(folder, stage, INTENT)), stage
 
 
 def test_ground_of_a_plan_is_what_nodes_showed(folder: FactFolder) -> None:
@@ -223,23 +227,68 @@ def test_ground_of_a_plan_is_what_nodes_showed(folder: FactFolder) -> None:
 
 def test_stages_look_at_what_this_run_has_not_seen(folder: FactFolder) -> None:
     assert shared("fabric") == (HCAS, SUBNETS, TOPOLOGIES) and shared("platform") == (HCAS, PLATFORM, FIRMWARE, SUBNETS) and shared("compare") == ()
-    assert unseen(folder, "fabric") == ["hcas", "subnets", "topologies"]
+    assert unseen(folder, "fabric", INTENT) == ["hcas", "subnets", "topologies"]
     for node in NODES:
         folder.write("hcas", node, {"hcas": []})
     folder.write("subnets", "worker-1", [])
-    assert unseen(folder, "fabric") == ["subnets", "topologies"], "each node must have been looked at"
+    assert unseen(folder, "fabric", INTENT) == ["subnets", "topologies"], "each node must have been looked at"
     folder.write("subnets", "worker-2", error="unreachable: it is not asked again in this run")
-    assert unseen(folder, "fabric") == ["topologies"]
+    assert unseen(folder, "fabric", INTENT) == ["topologies"]
     folder.write("vantage_points", value={})
-    assert unseen(folder, "fabric") == []
-    assert unseen(folder, "platform") == ["platform", "firmware"] and unseen(folder, "validate") == []
+    assert unseen(folder, "fabric", INTENT) == []
+    assert unseen(folder, "platform", INTENT) == ["platform", "firmware"] and unseen(folder, "validate", INTENT) == []
+
+
+SWITCHED = {
+    "name": "storage",
+    "profile": "sriov_ethernet",
+    "select": {"hcas_per_node": 1},
+    "virtual_functions": 4,
+    "resource_name": "roce",
+    "network": {"name": "net", "namespace": "test"},
+    "ipam": {"type": "whereabouts", "range": "10.0.0.0/16"},
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "nodes", "wanted"),
+    [
+        ({"bandwidth": {"rounds": "auto"}}, 2, True),
+        ({}, 17, True),
+        ({}, 16, False),
+        ({"bandwidth": {"rounds": "all"}}, 17, False),
+        ({"bandwidth": {"directions": "at_once"}}, 17, False),
+        ({"rdma": False, "bandwidth": {"rounds": "auto"}}, 17, False),
+        ({"profile": "sriov_infiniband", "bandwidth": {"rounds": "auto"}}, 17, False),
+    ],
+)
+def test_switches_are_listened_for_where_rounds_are_made_of_what_they_tell(
+    tmp_path: pathlib.Path, changes: typing.Dict[str, typing.Any], nodes: int, wanted: bool
+) -> None:
+    names = tuple(f"worker-{number}" for number in range(nodes))
+    folder = begun(tmp_path, nodes=names)
+
+    def intent() -> Intent:
+        return parse_intent([{**SWITCHED, **changes}])
+
+    assert ("neighbours" in unseen(folder, "bandwidth", intent)) == wanted
+    assert not any("neighbours" in unseen(folder, stage, intent) for stage in STAGES if stage != "bandwidth")
+    if wanted:
+        assert folder.value("listeners") == list(names)
+        for name in names:
+            folder.write("neighbours", name, error="unreachable: it is not asked again in this run")
+        assert "neighbours" not in unseen(folder, "bandwidth", intent)
+        data, counts = facts_of(folder, "bandwidth", ["neighbours"])
+        assert set(data["neighbours"]) == set(names) and counts == (FactCount("neighbours", 0, nodes),)
+    else:
+        assert facts_of(folder, "bandwidth", ["neighbours"]) == ({"neighbours": {}}, ())
 
 
 def test_another_run_looks_again(tmp_path: pathlib.Path, folder: FactFolder) -> None:
     for node in NODES:
         os.utime(folder.write("hcas", node, {"hcas": []}), (1, 1))
     begun(tmp_path)
-    assert unseen(folder, "discover") == ["hcas", "clock"]
+    assert unseen(folder, "discover", INTENT) == ["hcas", "clock"]
 
 
 def test_changes_are_what_the_facts_tell_and_none_twice(folder: FactFolder) -> None:

@@ -286,6 +286,20 @@ def test_a_run_looks_at_a_node_once_and_hands_ansible_counts_alone(player: Playe
     assert run.fact("platform", "worker-2")["run"] == run.record("discover")["run"]
 
 
+def test_switches_are_listened_for_where_rounds_are_made_of_what_they_tell(player: Player, fabrics: typing.Any) -> None:
+    run = player.play("linerate.rdma.bandwidth")
+    assert run.code == 0 and "Listen for the switches" not in run.output and not (run.folder / "report" / "facts" / "neighbours").exists()
+    given = fabrics()
+    given[1]["bandwidth"] = {"rounds": "auto"}
+    run = player.play("linerate.rdma.bandwidth", rdma_fabrics=given)
+    assert run.code == 0, run.output
+    # this machine has no HCA, so there is nobody to listen to
+    assert [run.fact("neighbours", node)["value"]["netdevs"] for node in ("worker-1", "worker-2")] == [[], []]
+    assert run.fact("listeners", "cluster")["value"] == ["worker-1", "worker-2"]
+    kinds = {count["kind"]: (count["seen"], count["missing"]) for count in run.record("bandwidth")["facts"]}
+    assert kinds["neighbours"] == (2, 0)
+
+
 def test_a_fact_of_another_run_is_looked_at_again(player: Player) -> None:
     runs = []
     for _again in range(2):

@@ -16,7 +16,10 @@ import zipfile
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import archive, look, platform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import NodeNeighbours
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import archive, look, neighbours, platform
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
 
 ENTRY = look.__name__
@@ -45,6 +48,21 @@ def test_a_bare_python_sees_what_the_module_sees(packed: bytes, tmp_path: pathli
     # no tool is there, which takes nothing from the rest
     assert "sminfo is not installed" in seen["subnets"]["error"]
     assert [path.name for path in tmp_path.iterdir()] == ["sys"]
+
+
+@pytest.mark.parametrize("asked", [{}, {"beside_infiniband": True}])
+def test_ethernet_beside_infiniband_listens_where_it_is_asked_to(
+    asked: typing.Dict[str, bool], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: typing.List[bool] = []
+
+    def listened(roots: typing.Sequence[str], node: NodeHcas, beside_infiniband: bool) -> NodeNeighbours:
+        seen.append(beside_infiniband)
+        return NodeNeighbours()
+
+    monkeypatch.setattr(neighbours, "read_neighbours", listened)
+    answer = look.answer({"kinds": ["neighbours"], "sysfs": [str(tmp_path)], **asked})
+    assert answer == {"neighbours": {"value": to_data(NodeNeighbours())}} and seen == [bool(asked)]
 
 
 def test_it_holds_what_the_look_needs_and_not_the_kubernetes_client(packed: bytes) -> None:

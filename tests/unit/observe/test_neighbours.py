@@ -89,6 +89,12 @@ def test_nobody_is_listened_for_without_an_ethernet_link() -> None:
         assert read_neighbours(["/sys"], nodes).netdevs == ()
 
 
+def test_ethernet_beside_infiniband_is_listened_for_where_it_is_asked_for() -> None:
+    both = NodeHcas((*node("ib0", link_layer="InfiniBand").hcas, *node("nic").hcas))
+    assert read_neighbours(["/sys"], both, 0.0).netdevs == ()
+    assert [netdev.name for netdev in read_neighbours(["/sys"], both, 0.0, beside_infiniband=True).netdevs] == ["nic"]
+
+
 def test_ports_of_open_vswitch_are_below_its_bridges(tmp_path: pathlib.Path) -> None:
     """OpenShift's br-ex shows no ports of its own."""
     for path in ("br-ex/statistics", "ovs-system/lower_nic", "nic/device", "other/device"):

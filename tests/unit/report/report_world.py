@@ -65,6 +65,7 @@ class World:
     :ivar slow: number of the node whose HCA of rail 1 runs at half its width; 0 for none
     :ivar cut: rail and leaf whose uplinks are down: nothing crosses them
     :ivar name: of the nodes, as hostile as a test wants it
+    :ivar across: each node measures between its rails as well
     """
 
     nodes: int = 8
@@ -74,6 +75,7 @@ class World:
     slow: int = 0
     cut: typing.Optional[typing.Tuple[int, int]] = None
     name: str = "node-"
+    across: bool = False
 
     @property
     def names(self) -> typing.Tuple[str, ...]:
@@ -256,4 +258,8 @@ def _bandwidth(world: World) -> BandwidthFacts:
             else:
                 average = world.average(rail, client, server)
                 pairs.append(PairResult("compute", *names, 5, "", "", average, average + 3.5, 1048576, 5000, rail=rail))
+    for name in world.names if world.across else ():
+        for rail in range(world.rails):
+            other = (rail + 1) % world.rails
+            pairs.append(PairResult("compute", name, name, 5, "", "", 380.0 + rail, 384.0, 1048576, 5000, rail=rail, server_rail=other))
     return BandwidthFacts(tuple(pods), tuple(pairs))

@@ -46,6 +46,16 @@ def test_each_rail_has_its_matrix_with_all_that_was_asked(stage: str) -> None:
         assert matrix.leaves == {"node-1": f"{leaf}-1", "node-2": f"{leaf}-1", "node-3": f"{leaf}-2", "node-4": f"{leaf}-2"}
 
 
+def test_what_hosts_measure_between_their_rails_has_a_matrix_of_its_own_behind_the_others() -> None:
+    made = records(dataclasses.replace(SMALL, across=True))
+    *within, between = drawn(made, "bandwidth")
+    assert [matrix.title for matrix in within] == ["compute, rail 0", "compute, rail 1"] and between.title == "compute, between rails"
+    assert set(between.cells) == {(name, name) for name in SMALL.names} and {cell.level for cell in between.cells.values()} == {"pass"}
+    cell = between.cells["node-2", "node-2"]
+    assert cell.value == 380.0 and "rail 0 \u2192 1: average 380" in cell.words and "rail 1 \u2192 0: average 381" in cell.words
+    assert "of the best pair between rails" in cell.words and "compute, between rails: average in Gb/s" in page(made)
+
+
 def test_slow_node_and_cut_leaf_are_seen() -> None:
     made = records(dataclasses.replace(SMALL, slow=3, cut=(0, 1)))
     lost = {pair for pair, cell in drawn(made, "reachability")[0].cells.items() if cell.level == "fail"}

@@ -56,6 +56,15 @@ def test_the_figures_of_each_rail() -> None:
     assert found[key("pairs", fabric="compute", rail="0", measured="no")] == 0
 
 
+def test_pairs_between_rails_are_of_no_rail() -> None:
+    found, plain = (samples(render_metrics(report(records(dataclasses.replace(SMALL, across=across))))) for across in (True, False))
+    assert found[key("pairs", fabric="compute", rail="between", measured="yes")] == SMALL.nodes * SMALL.rails
+    assert found[key("bandwidth_bits_per_second", fabric="compute", rail="between", figure="best")] == 3.81e11
+    assert {name: value for name, value in found.items() if ("rail", "between") not in name[1] and name[0].endswith(("pairs", "second"))} == {
+        name: value for name, value in plain.items() if name[0].endswith(("pairs", "second"))
+    }
+
+
 def test_a_pair_without_a_figure_is_no_figure_of_zero() -> None:
     found = samples(render_metrics(report(records(dataclasses.replace(SMALL, cut=(0, 1))))))
     assert found[key("pairs", fabric="compute", rail="0", measured="no")] > 0

@@ -410,6 +410,130 @@ def test_an_api_server_that_comes_back_at_the_end_is_asked_again_for_the_pods() 
     assert (api.refused, api.pods, facts.remaining) == (5, {}, ())
 
 
+class Restarting(Api):
+    """The API server goes away while the pods are made. ``arrived``: what it was asked for last before that is there all the same.
+
+    :ivar down: requests, beginning with the second pod, that nobody answers
+    """
+
+    down = 3
+
+    def __init__(self, arrived: bool, **options: typing.Any) -> None:
+        super().__init__(**options)
+        self.arrived = arrived
+        self.asked: typing.List[str] = []
+
+    def _away(self) -> None:
+        if self.made and self.down:
+            self.down -= 1
+            raise ApiError(0, "Unreachable", "no answer from the API server: Connection reset by peer", "POST")
+
+    def version(self) -> str:
+        self._away()
+        return super().version()
+
+    def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        name = definition["metadata"]["name"]
+        self.asked.append(name)
+        if self.arrived and self.made and self.down == Restarting.down:
+            self.there(super().create(definition))
+        self._away()
+        if name in self.pods:
+            raise ApiError(409, "AlreadyExists", f'pods "{name}" already exists', "POST")
+        return super().create(definition)
+
+    def there(self, made: typing.Dict[str, typing.Any]) -> None:
+        """What a request made whose answer got lost."""
+
+
+def restarted(api: Api) -> BandwidthFacts:
+    """One pod after the other, so that what is away is so for the second one."""
+    intent = parse_intent([FABRIC])
+    plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), parallel=1, pod_seconds=60.0, run="run-1")
+    return Bench(typing.cast(Cluster, api), plan, Clock(), lambda seconds: None, lambda line: None).run()
+
+
+@pytest.mark.parametrize("arrived", [False, True])
+def test_an_api_server_that_goes_away_while_pods_are_made_ends_no_run(arrived: bool) -> None:
+    api = Restarting(arrived)
+    facts = restarted(api)
+    assert (api.down, len(api.made), len(api.asked)) == (0, 2, 3)
+    assert [pod.error for pod in facts.pods] == ["", ""] and [pair.average_gbps for pair in facts.pairs] == [0.034819] * 2
+    # one that arrived is ours to remove
+    assert (api.pods, facts.remaining) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"labels": {"linerate.rdma/run": "run-2"}},
+        {"labels": {}},
+        # ours, of before, and on its way out
+        {"labels": {"linerate.rdma/run": "run-1"}, "deletionTimestamp": "2026-01-02T03:04:05Z"},
+    ],
+)
+def test_another_s_pod_of_the_same_name_stays_an_error_also_after_a_broken_request(change: typing.Dict[str, typing.Any]) -> None:
+    class Foreign(Restarting):
+        def there(self, made: typing.Dict[str, typing.Any]) -> None:
+            made["metadata"].update(change)
+
+    facts = restarted(Foreign(True))
+    assert [(pod.node, pod.cause) for pod in facts.pods] == [("a", ""), ("b", "stuck")]
+
+
+def test_a_pod_of_this_run_that_no_request_was_lost_for_is_an_error() -> None:
+    class There(Api):
+        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+            super().create(definition)
+            raise ApiError(409, "AlreadyExists", "already exists", "POST")
+
+    assert [pod.cause for pod in restarted(There()).pods] == ["stuck"] * 2
+
+
+def test_an_api_server_that_does_not_come_back_ends_the_run_after_the_time_for_pods() -> None:
+    class Gone(Restarting):
+        down = 1_000_000
+
+    api = Gone(False)
+    with pytest.raises(ApiError, match="no answer from the API server"):
+        restarted(api)
+    assert 2 <= len(api.asked) < 10_000
+
+
+def test_an_overloaded_api_server_that_stays_so_refuses_the_pod() -> None:
+    facts = restarted(Api(refuse=ApiError(503, "ServiceUnavailable", "apiserver is shutting down", "POST")))
+    assert [(pod.error, pod.cause) for pod in facts.pods] == [("apiserver is shutting down", "refused")] * 2
+
+
+def test_an_api_server_that_goes_away_while_pods_are_looked_into_costs_no_pod() -> None:
+    class Cut(Api):
+        broken = 3
+
+        def shell(self, namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: typing.Any) -> Shell:
+            shell = super().shell(namespace, pod, container, command, clock)
+            self.broken -= 1
+            if self.broken == 2:
+                raise ApiError(0, "Unreachable", "the connection broke", "exec")
+            if self.broken == 1:
+                shell.open, shell.result = False, CommandResult("shell", None, "")
+            return shell
+
+    facts = restarted(Cut())
+    assert [pod.error for pod in facts.pods] == ["", ""] and len(facts.pairs) == 2
+
+
+def test_a_pod_that_cannot_be_looked_into_is_not_asked_forever() -> None:
+    class Cut(Api):
+        def shell(self, namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: typing.Any) -> Shell:
+            self.shells.append(pod)
+            raise ApiError(0, "Unreachable", "the connection broke", "exec")
+
+    api = Cut()
+    facts = restarted(api)
+    assert ["exec: the connection broke" in pod.error for pod in facts.pods] == [True] * 2
+    assert len(api.shells) == 6
+
+
 class Lossy(Api):
     """Nodes ``lost`` are not ready once something has run: no kubelet ends their pods."""
 

@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
-from tests.unit.fat_tree import guid, parts
+from tests.unit.fat_tree import Parts, guid, parts, rail_parts
 from tests.unit.run.test_pairs import Api, Clock
 
 LEAVES, SPINES, HOSTS = 4, 6, 6
@@ -54,41 +54,59 @@ FABRIC: typing.Dict[str, typing.Any] = {
 Shares = typing.Dict[typing.Tuple[str, str], float]
 
 
+def address(rail: int) -> str:
+    """Of an HCA."""
+    return f"0000:{0x3C + rail:02x}:00.0"
+
+
 class World:
     """A fat tree whose links carry what they carry. ``shares``: of the line rate, by the two ends of a link, in this direction."""
 
-    def __init__(self, shares: Shares, pcie: typing.Optional[typing.Mapping[str, PcieLink]] = None, **changes: typing.Any) -> None:
-        topology, tables, ends = parts([HOSTS] * LEAVES, SPINES)
+    def __init__(
+        self,
+        shares: Shares,
+        pcie: typing.Optional[typing.Mapping[str, PcieLink]] = None,
+        built: typing.Optional[Parts] = None,
+        **changes: typing.Any,
+    ) -> None:
+        """:param built: None: one HCA a node"""
+        topology, tables, ends = built or parts([HOSTS] * LEAVES, SPINES)
+        rails = 1 + max(end.rail for end in ends)
         self.ways = Ways(topology, tables, ends)
-        self.intent = parse_intent([{**FABRIC, **changes}])
+        self.intent = parse_intent([{**FABRIC, "select": {"hcas_per_node": rails}, **changes}])
+        self.names = tuple(dict.fromkeys(end.node for end in ends))
         self._shares = shares
-        self._number = {end.node: number for number, end in enumerate(ends)}
+        self._number = {(end.node, end.rail): number for number, end in enumerate(ends)}
         master = SubnetManager(1, guid(9, 1), "MASTER", 15, 100)
-        hcas = {}
+        hcas: typing.Dict[str, typing.Tuple[Hca, ...]] = dict.fromkeys(self.names, ())
         for end in ends:
             port = Port(1, "ACTIVE", "LinkUp", "InfiniBand", 400.0, 4, "NDR", end.lid, 1, end.guid)
-            function = PciFunction("0000:3c:00.0", "15b3", "1021", "0207", "mlx5_core", 0, (pcie or {}).get(end.node, WIDE))
-            hcas[end.node] = ObservedHcas(NodeHcas((Hca("mlx5_0", "mlx5_0", pci=function, ports=(port,)),)))
+            function = PciFunction(address(end.rail), "15b3", "1021", "0207", "mlx5_core", 0, (pcie or {}).get(end.node, WIDE))
+            hcas[end.node] += (Hca(f"mlx5_{end.rail}", f"mlx5_{end.rail}", pci=function, ports=(port,)),)
         sound = SeenCapabilities(links=2 * len(topology.links))
         seen = SeenTopology("mlx5_0", 1, topology, capabilities=sound, forwarding=SeenForwarding(tuple(tables)))
+        managers = tuple(SeenSubnet(f"mlx5_{rail}", 1, master) for rail in range(rails))
+        self.rails = {"compute": {name: {address(rail): rail for rail in range(rails)} for name in self.names}} if rails > 1 else {}
         self.facts = Facts(
-            nodes=NAMES,
-            hcas=hcas,
-            subnets={end.node: ObservedSubnets((SeenSubnet("mlx5_0", 1, master),)) for end in ends},
-            topologies={NAMES[0]: ObservedTopologies((seen,))},
+            nodes=self.names,
+            hcas={name: ObservedHcas(NodeHcas(its)) for name, its in hcas.items()},
+            subnets=dict.fromkeys(self.names, ObservedSubnets(managers)),
+            topologies={self.names[0]: ObservedTopologies((seen,))},
         )
         self.lines: typing.List[str] = []
         self.api = _Api(self)
 
-    def figure(self, source: str, target: str) -> float:
-        way = self.ways.way(self._number[source], self._number[target]) or ()
+    def figure(self, source: str, target: str, source_rail: int = 0, target_rail: int = 0) -> float:
+        way = self.ways.way(self._number[source, source_rail], self._number[target, target_rail]) or ()
         directions = [self.ways.directions[number] for number in way]
-        return LINE * min(
-            self._shares.get((self.ways.name_of(one.source).partition(" ")[0], self.ways.name_of(one.target).partition(" ")[0]), 1.0) for one in directions
-        )
+        return LINE * min(self._shares.get((self._name(one.source), self._name(one.target)), 1.0) for one in directions)
 
-    def run(self, nodes: typing.Tuple[str, ...] = NAMES) -> BandwidthFacts:
-        plan = Plan(self.intent.fabrics, self.intent.cluster, nodes, {}, parallel=1, pod_seconds=60.0)
+    def _name(self, guid: str) -> str:
+        name = self.ways.name_of(guid)
+        return name if self.rails else name.partition(" ")[0]
+
+    def run(self) -> BandwidthFacts:
+        plan = Plan(self.intent.fabrics, self.intent.cluster, self.names, self.rails, parallel=1, pod_seconds=60.0)
         return Bench(typing.cast(Cluster, self.api), plan, Clock(), lambda seconds: None, self.lines.append, self.facts).run()
 
     def findings(self, measured: BandwidthFacts, name: str) -> typing.List[Finding]:
@@ -97,17 +115,32 @@ class World:
 
 class _Api(Api):
     def __init__(self, world: World) -> None:
-        super().__init__(NAMES, resource="openshift.io/ib", answers={("ib_write_bw", "client"): self.bandwidth})
+        super().__init__(world.names, offered="8", resource="openshift.io/ib", answers={("ib_write_bw", "client"): self.bandwidth})
         self.world = world
         self.tests: typing.List[typing.Tuple[str, str]] = []
 
     def greeting(self, pod: str, node: str) -> CommandResult:
-        return CommandResult("shell", 0, 'rdma [{"ifname":"mlx5_2","netdev":"net1"}]\nrate mlx5_2 400 Gb/sec (4X NDR)\n')
+        rail = self.rail_of(pod)
+        text = f'rdma [{{"ifname":"mlx5_1{rail}","netdev":"net1"}}]\nrate mlx5_1{rail} 400 Gb/sec (4X NDR)\n'
+        if self.world.rails:
+            function = address(rail).replace(".0", ".2")
+            text += f"env PCIDEVICE_X={function}\nphysfn {function} {address(rail)}\n"
+        return CommandResult("shell", 0, text)
+
+    def ran_by(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
+        # a look at the pod, of which nothing is told here
+        return CommandResult("sh", 0, "") if command[0] == "sh" else super().ran_by(node, command)
+
+    def rail_of(self, pod: str) -> int:
+        """Of the pods of a node each gets the next one."""
+        node = self.pods[pod]["node"]
+        return [name for name in self.made if self.pods[name]["node"] == node].index(pod)
 
     def bandwidth(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
-        nodes = {f"10.0.0.{number}": self.pods[name]["node"] for number, name in enumerate(self.made, 1)}
-        self.tests.append((node, nodes[command[-1]]))
-        return CommandResult("ib_write_bw", 0, TABLE.format(figure=self.world.figure(*self.tests[-1])))
+        pod = next(name for number, name in enumerate(self.made, 1) if f"10.0.0.{number}" == command[-1])
+        self.tests.append((node, self.pods[pod]["node"]))
+        own = int(command[command.index("-d") + 1][len("mlx5_1") :])
+        return CommandResult("ib_write_bw", 0, TABLE.format(figure=self.world.figure(*self.tests[-1], own, self.rail_of(pod))))
 
 
 def test_a_sound_fabric_is_proven_by_each_of_its_links_in_three_rounds_at_most() -> None:
@@ -239,3 +272,96 @@ def test_slower_hcas_than_the_fabric_are_no_slow_links() -> None:
     measured = world.run()
     assert [finding.status for finding in world.findings(measured, "suspect")] == ["pass"]
     assert {finding.status for finding in world.findings(measured, "floor")} == {"pass"}
+
+
+def rails_of_hosts(shares: Shares, apart: bool = False, **changes: typing.Any) -> World:
+    """Six hosts with four HCAs each, a leaf for each rail, and spines that the rails share: what goes over these is between rails."""
+    return World(shares, None, rail_parts(6, 4, 6, apart=apart), **{"bandwidth": {"rounds": "auto"}, **changes})
+
+
+def test_where_rails_share_spines_each_host_measures_between_its_rails() -> None:
+    world = rails_of_hosts({})
+    measured = world.run()
+    (plan,) = measured.plans
+    between = [pair for pair in measured.pairs if pair.between_rails]
+    assert plan.cover is not None and not plan.cover.apart and plan.cover.between_rails >= 2 * 2 * 6 and len(measured.pairs) == plan.cover.tests
+    assert {(pair.rail, pair.server_end[0]) for pair in between} >= {(0, 2), (2, 0), (1, 3), (3, 1)} and all(pair.average_gbps == LINE for pair in between)
+    # 24 cables and 24 uplinks, of which no way within a rail takes one
+    assert world.lines[0].startswith(
+        f"compute: {plan.rounds} rounds of {plan.cover.tests} tests, {plan.cover.between_rails} of them between the rails of each host, "
+        "over 100 % of 48 links in both directions, about "
+    )
+    assert any(line.startswith("compute host-1 rail 0 -> host-1 rail 2: 5 pings, 390.0000 Gb/s") for line in world.lines)
+    assert any(line.startswith("compute: between the rails of each host, 24 tests") for line in world.lines)
+    findings = check(world.intent, dataclasses.replace(world.facts, bandwidth=measured))
+    assert {finding.status for finding in findings} == {"pass"}
+    subjects = [(finding.check, finding.subject) for finding in findings]
+    assert len(subjects) == len(set(subjects)) and ("bandwidth.floor", "compute host-1 rail 0 -> host-1 rail 2") in subjects
+    (fleet,) = [finding for finding in findings if (finding.check, finding.subject) == ("bandwidth.fleet", "compute host-1 rail 0 -> host-1 rail 2")]
+    assert "of the best pair between rails" in fleet.expected
+
+
+def test_rails_that_are_apart_are_measured_by_themselves_and_the_plan_says_so() -> None:
+    world = rails_of_hosts({}, apart=True)
+    measured = world.run()
+    (plan,) = measured.plans
+    assert plan.cover is not None and plan.cover.apart and not plan.cover.between_rails and not any(pair.between_rails for pair in measured.pairs)
+    assert "over 100 % of 24 links in both directions; its rails are apart, about " in world.lines[0]
+    assert {finding.status for finding in check(world.intent, dataclasses.replace(world.facts, bandwidth=measured))} == {"pass"}
+
+
+@pytest.mark.parametrize("rails", ["parallel", "serial"])
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        # nothing within a rail goes up
+        ({("leaf-0", "spine-3"): 0.5}, ["compute leaf-0 port 10 to spine-3 port 1"]),
+        ({("spine-1", "leaf-2"): 0.5, ("leaf-2", "spine-1"): 0.5}, ["compute leaf-2 port 8 <-> spine-1 port 3"]),
+        ({("host-2 rail 3", "leaf-3"): 0.5}, ["compute host-2 rail 3 to leaf-3 port 2"]),
+        ({one: 0.5 for leaf in range(4) for one in ((f"leaf-{leaf}", "spine-4"), ("spine-4", f"leaf-{leaf}"))}, ["compute switch spine-4"]),
+    ],
+)
+def test_a_slow_link_between_rails_is_named_and_nothing_else(shares: Shares, said: typing.List[str], rails: str) -> None:
+    world = rails_of_hosts(shares, bandwidth={"rounds": "auto", "rails": rails})
+    measured = world.run()
+    found = world.findings(measured, "suspect")
+    assert sorted(finding.subject for finding in found) == said and {finding.status for finding in found} == {"fail"}
+    assert [finding.status for finding in world.findings(measured, "coverage")] == ["pass"]
+    failed = {finding.subject for finding in world.findings(measured, "floor") if finding.status == "fail"}
+    assert failed and all("rail" in subject for subject in failed)
+
+
+def test_suspects_between_rails_are_looked_at_layer_by_layer_with_both_of_their_rails() -> None:
+    world = rails_of_hosts({("leaf-0", "spine-3"): 0.5}, bandwidth={"rounds": "auto", "layers": "suspects"})
+    measured = world.run()
+    looked = [item for item in measured.layers if item.between_rails]
+    assert looked and all(item.rail == 0 for item in looked)
+    pods = [step for item in looked for step in item.steps if step.layer == "vf_pod"]
+    assert [step.average_gbps for step in pods] == [LINE / 2] * len(looked)
+    # each through the pod of its own rail
+    assert {(step.client.device, step.server.device) for step in pods} == {("mlx5_10", f"mlx5_1{item.server_rail}") for item in looked}
+    subjects = {finding.subject for finding in world.findings(measured, "layer")}
+    assert {f"compute {item.client} rail 0 -> {item.server} rail {item.server_rail}" for item in looked} <= subjects
+
+
+def test_rails_of_one_host_that_fail_with_each_other_accuse_their_ends() -> None:
+    """No figure speaks of no link: what fails is told by whom it passes with."""
+    world = rails_of_hosts({})
+    real = world.api.bandwidth
+
+    def broken(node: str, command: typing.Tuple[str, ...]) -> CommandResult:
+        answer = real(node, command)
+        mine = node == "host-3" and command[command.index("-d") + 1] == "mlx5_11"
+        return CommandResult("", 1, "Couldn't connect to 10.0.0.8:18603\n") if mine else answer
+
+    world.api.answers = {("ib_write_bw", "client"): broken}
+    measured = world.run()
+    failed = {finding.subject for finding in world.findings(measured, "measured") if finding.status == "fail"}
+    assert "compute host-3 rail 1 -> host-3 rail 3" in failed
+    assert {finding.subject for finding in world.findings(measured, "suspect") if finding.status == "fail"} == {"compute client host-3 mlx5_1"}
+
+
+@pytest.mark.parametrize("rounds", ["all", 2])
+def test_rounds_of_pairs_stay_within_rails(rounds: typing.Union[str, int]) -> None:
+    measured = rails_of_hosts({}, bandwidth={"rounds": rounds}).run()
+    assert measured.plans[0].cover is None and measured.pairs and not any(pair.between_rails for pair in measured.pairs)

@@ -5,15 +5,19 @@
 from __future__ import annotations
 
 import collections
+import random
+import typing
 
 import hypothesis
 import hypothesis.strategies as some
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import ForwardingTable
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import percent
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, cover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
-from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, tree
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, coverage
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, apart, cover
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import End, Ways
+from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, parts, rail_parts, rail_tree, tree
 
 
 def assert_fair(ways: Ways, found: Cover) -> None:
@@ -25,12 +29,18 @@ def assert_fair(ways: Ways, found: Cover) -> None:
         assert not carried or max(carried.values()) == 1, turn
 
 
+def use_of(ways: Ways, found: Cover) -> Coverage:
+    """What the rounds use."""
+    return coverage(ways, (test for item in found.rounds for test in item.tests))
+
+
 @hypothesis.given(leaves=some.integers(2, 6), spines=some.integers(1, 4), more=some.integers(0, 3))
 @hypothesis.settings(max_examples=25, deadline=None)
 def test_all_links_are_covered_in_both_directions_where_hosts_are_enough(leaves: int, spines: int, more: int) -> None:
     ways = fat_tree(leaves, spines, max(2, spines) + more)
     found = cover(ways)
-    assert found.uncovered == () and len(found.covered) == found.links == ways.real
+    used = use_of(ways, found)
+    assert used.missing == used.unused == () and len(found.covered) == ways.real
     assert_fair(ways, found)
     assert found.covered == {link for item in found.rounds for test in item.tests for link in ways.way(*test) or ()}
 
@@ -38,7 +48,7 @@ def test_all_links_are_covered_in_both_directions_where_hosts_are_enough(leaves:
 def test_a_fleet_takes_a_few_rounds_and_not_one_for_each_host() -> None:
     ways = fat_tree(8, 8, 8)
     found = cover(ways)
-    assert found.uncovered == ()
+    assert use_of(ways, found).missing == use_of(ways, found).unused == ()
     # each host sends and receives inside of its leaf and out of it; all pairs would be 63 rounds
     assert len(found.rounds) <= 4 and found.tests <= 4 * len(ways.ends)
     assert found.rounds[0].why == "inside of each leaf"
@@ -48,9 +58,9 @@ def test_a_fleet_takes_a_few_rounds_and_not_one_for_each_host() -> None:
 def test_a_link_that_nothing_is_sent_over_is_named_and_not_counted() -> None:
     # one host on each leaf: of four uplinks the tables use one a direction
     ways = fat_tree(3, 4, 1)
-    found = cover(ways)
-    assert 0 < len(found.covered) < found.links and len(found.uncovered) == found.links - len(found.covered)
-    assert any(ways.name(link).startswith("leaf-0 port") and "spine-3" in ways.name(link) for link in found.uncovered)
+    used = use_of(ways, cover(ways))
+    assert used.missing == () and 0 < used.usable < ways.real == used.usable + len(used.unused)
+    assert any(ways.name(link).startswith("leaf-0 port") and "spine-3" in ways.name(link) for link in used.unused)
 
 
 def test_the_way_is_that_of_the_tables() -> None:
@@ -77,15 +87,92 @@ def test_where_switches_choose_the_way_links_between_leaves_are_not_told_apart(t
     assert len(way) == 3 and len(known.way(0, 1) or ()) == 2
 
 
-@pytest.mark.parametrize("across_rails", [True, False])
-def test_ends_of_different_rails_are_paired_only_where_that_is_allowed(across_rails: bool) -> None:
-    """One leaf a rail: no way of one rail leads over a spine."""
-    ways = tree([4, 4], 4, rails=2)
-    found = cover(ways, across_rails)
+@pytest.mark.parametrize("across", [True, False])
+def test_ends_of_different_rails_are_paired_only_where_that_is_allowed(across: bool) -> None:
+    """One leaf a rail: no way of one rail leads over a spine. No node has two rails here, so that what is left is measured between nodes."""
+    ways = tree([4, 4], 4, rails=2, across=across)
+    found = cover(ways)
     assert_fair(ways, found)
-    crossing = [test for item in found.rounds for test in item.tests if ways.ends[test[0]].rail != ways.ends[test[1]].rail]
-    assert bool(crossing) == across_rails
-    assert bool(found.uncovered) == (not across_rails)
+    assert [item.why for item in found.rounds][1:] == ["links that no round before has used"] * across
+    assert bool(crossing(ways, found)) == across
+    assert bool(use_of(ways, found).unused) == (not across) and not use_of(ways, found).missing
+
+
+def crossing(ways: Ways, found: Cover) -> typing.List[typing.Tuple[int, int]]:
+    """Tests between rails."""
+    return [test for item in found.rounds for test in item.tests if ways.ends[test[0]].rail != ways.ends[test[1]].rail]
+
+
+@pytest.mark.parametrize("units", [1, 2])
+def test_where_rails_share_spines_there_is_a_round_between_the_rails_of_each_host(units: int) -> None:
+    ways = rail_tree(4, 8, 4, units)
+    found = cover(ways)
+    assert_fair(ways, found)
+    (between,) = [item for item in found.rounds if item.why == "between the rails of each host"]
+    # all hosts at once, each end once in each direction
+    assert [len(turn) for turn in between.turns] == [4 * 4 * units] * 2
+    for source, target in between.tests:
+        assert ways.ends[source].node == ways.ends[target].node and len(ways.way(source, target) or ()) == 4
+    assert sorted(end for test in between.tests for end in test) == sorted(2 * list(range(len(ways.ends))))
+    assert use_of(ways, found).missing == use_of(ways, found).unused == () and not apart(ways)
+    # with one leaf a rail, nothing but this round goes over the spines
+    plain = rail_tree(4, 8, 4, units, across=False)
+    without = cover(plain)
+    assert len(found.rounds) == len(without.rounds) + 1
+    assert len(use_of(plain, without).unused) == (2 * 8 * 4 if units == 1 else 0)
+
+
+@hypothesis.given(hosts=some.integers(2, 5), rails=some.integers(2, 8), spines=some.integers(1, 5), units=some.integers(1, 3), seed=some.integers(0, 99))
+@hypothesis.settings(max_examples=40, deadline=None)
+def test_no_direction_is_used_twice_in_a_turn_whatever_the_tables(hosts: int, rails: int, spines: int, units: int, seed: int) -> None:
+    """What goes up takes a spine that a draw chose, so that flows meet."""
+    topology, tables, ends = rail_parts(hosts, rails, spines, units)
+    draw = random.Random(seed)
+    for number in range(rails * units):
+        ports = bytearray(tables[number].ports)
+        for lid in range(1, len(ports)):
+            if ports[lid] > hosts:
+                ports[lid] = hosts + 1 + draw.randrange(spines)
+        tables[number] = ForwardingTable(tables[number].guid, bytes(ports))
+    ways = Ways(topology, tables, ends, across=True)
+    found = cover(ways)
+    assert_fair(ways, found)
+    usable = {link for source in range(len(ends)) for target in range(len(ends)) if source != target for link in ways.way(source, target) or ()}
+    assert found.covered == usable or len([item for item in found.rounds if item.why.startswith("links")]) == 8
+    used = use_of(ways, found)
+    assert used.covered == found.covered and used.usable == len(usable)
+
+
+@pytest.mark.parametrize("spread", ["", "adaptive routing is on"])
+def test_rails_that_nothing_is_routed_between_are_left_alone(spread: str) -> None:
+    ways, plain = rail_tree(4, 8, 4, 2, apart=True, spread=spread), rail_tree(4, 8, 4, 2, apart=True, spread=spread, across=False)
+    assert apart(ways) and not apart(plain)
+    assert not crossing(ways, cover(ways)) and cover(ways).rounds == cover(plain).rounds
+    assert use_of(ways, cover(ways)) == use_of(plain, cover(plain))
+
+
+def test_rails_on_one_leaf_have_nothing_to_tell_that_a_round_inside_of_it_does_not() -> None:
+    """All HCAs of a host on one leaf: what goes from one to the other passes no spine."""
+    topology, tables, ends = parts([8, 8], 4)
+    ways = Ways(topology, tables, [End(f"host-{number // 2}", number % 2, end.guid, end.lid) for number, end in enumerate(ends)], across=True)
+    assert "between the rails of each host" not in [item.why for item in cover(ways).rounds] and not apart(ways)
+
+
+def test_rails_that_share_leaves_by_twos_are_paired_with_those_of_the_other_leaf() -> None:
+    """Even rails on one leaf, odd ones on the other: half of all pairings would stay inside."""
+    topology, tables, ends = parts([8, 8], 4)
+    made = [End(f"host-{number % 8 // 4}", 2 * (number % 4) + number // 8, end.guid, end.lid) for number, end in enumerate(ends)]
+    ways = Ways(topology, tables, made, across=True)
+    (between,) = [item for item in cover(ways).rounds if item.why == "between the rails of each host"]
+    assert between.tests and all(ways.leaf(source) != ways.leaf(target) for source, target in between.tests)
+
+
+def test_where_switches_choose_the_way_rails_are_measured_with_each_other_if_the_tables_lead_there() -> None:
+    known = rail_tree(4, 4, 4, spread="adaptive routing is on")
+    assert len(crossing(known, cover(known))) == 2 * 2 * 4
+    topology, _tables, ends = rail_parts(4, 4, 4)
+    blind = Ways(topology, (), ends, "its forwarding tables were not read", across=True)
+    assert not crossing(blind, cover(blind))
 
 
 def test_three_levels_are_covered_where_the_tables_lead() -> None:
@@ -102,7 +189,8 @@ def test_where_switches_choose_the_cables_of_the_ends_are_covered_and_nobody_loo
     """A link between two switches is on no way that is known: to look for one through each pair of ends took longer than to measure all."""
     ways = fat_tree(16, 16, 16, spread="adaptive routing is on")
     first = cover(ways)
-    assert first.uncovered == () and first.links == 2 * len(ways.ends) and len(first.rounds) == 2
+    used = use_of(ways, first)
+    assert used.missing == () and len(used.covered) == 2 * len(ways.ends) and len(first.rounds) == 2
 
 
 def test_a_hundred_per_cent_are_said_of_all_alone() -> None:

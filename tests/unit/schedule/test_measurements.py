@@ -42,6 +42,15 @@ def pair(one: str, other: str, rail: int = 0) -> typing.FrozenSet[typing.Tuple[i
     return frozenset(((rail, one), (rail, other)))
 
 
+def test_a_pair_between_rails_has_both_of_them_in_each_direction() -> None:
+    task = Task.between((0, "a"), (4, "a"))
+    assert orders(task, Bandwidth(directions="both")) == (task, Task(4, "a", "a", 0)) and task.pair == {(0, "a"), (4, "a")}
+    # of one rail there is one way to say it
+    assert Task.between((1, "a"), (1, "b")) == Task(1, "a", "b") and not Task(1, "a", "b").between_rails and Task(1, "a", "b").server_end == (1, "b")
+    # an end that failed with its own host is tried with one of its rail
+    assert again({pair("b", "c", 4)}, {task.pair}, Bandwidth()) == ((Task(4, "a", "b"),),)
+
+
 def test_a_suspect_gets_a_partner_that_passed_and_that_it_has_not_met() -> None:
     passed, failed = {pair("a", "b"), pair("a", "b", 1)}, {pair("c", "d"), pair("c", "d", 1)}
     zero, one = ((Task(rail, "c", "a"), Task(rail, "d", "b")) for rail in (0, 1))

@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering i
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.evidence import Evidence, Reading, weigh
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.narrowing import Narrowing
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
-from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, guid, tree
+from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, guid, rail_tree, tree
 
 SIZE = 8
 RATE = 400.0
@@ -32,12 +32,12 @@ SHAPES: typing.Mapping[str, typing.Callable[[], Ways]] = {
     "few hosts and many spines": lambda: fat_tree(8, 8, 3),
     "two leaves": lambda: fat_tree(2, 3, 6),
     "three levels": lambda: tree([6] * 8, 3, pods=2, cores=4),
+    "rails that share spines": lambda: rail_tree(4, 4, 4, units=2),
+    "one leaf a rail": lambda: rail_tree(6, 4, 3),
 }
 
 
-def found(
-    ways: Ways, slow: typing.Mapping[int, float], noise: float, draw: random.Random, floor: typing.Optional[float] = None, across_rails: bool = False
-) -> typing.Tuple[Evidence, int]:
+def found(ways: Ways, slow: typing.Mapping[int, float], noise: float, draw: random.Random, floor: typing.Optional[float] = None) -> typing.Tuple[Evidence, int]:
     """What all rounds together say of a fabric with these slow directions, and how many rounds these were.
 
     :param slow: what they carry, as a share
@@ -49,10 +49,10 @@ def found(
             share = min(slow.get(link, 1.0) for link in ways.way(*test) or ())
             readings.append(Reading(test, RATE * share * max(0.0, draw.gauss(1, noise))))
 
-    rounds = list(cover(ways, across_rails).rounds)
+    rounds = list(cover(ways).rounds)
     for item in rounds:
         measure(item.tests)
-    narrowing = Narrowing(ways, across_rails)
+    narrowing = Narrowing(ways)
     while True:
         evidence = weigh(ways, readings, floor)
         more = narrowing.next(evidence)
@@ -230,12 +230,25 @@ def test_a_fleet_whose_links_between_switches_are_all_slower_is_as_it_was_built(
 @pytest.mark.parametrize("across_rails", [True, False])
 def test_suspects_are_measured_between_rails_only_where_that_is_allowed(across_rails: bool) -> None:
     """Leaves of two rails in turn, which share the spines."""
-    ways = tree([4] * 6, 4, rails=2)
-    slow = {ways.down(5): SLOW_SHARE}
-    evidence, _rounds = found(ways, slow, 0.0, random.Random(1), across_rails=across_rails)
+    ways = tree([4] * 6, 4, rails=2, across=across_rails)
+    # an uplink: there are few ways over it within a rail
+    slow = {(ways.way(5, 20) or ())[1]: SLOW_SHARE}
+    evidence, _rounds = found(ways, slow, 0.0, random.Random(1))
     assert set(evidence.slow) == set(slow)
     seen = {ways.ends[source].rail != ways.ends[target].rail for source, target in evidence.measured}
     assert seen == ({True, False} if across_rails else {False})
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.03])
+def test_an_uplink_that_only_ways_between_rails_take_is_named(noise: float) -> None:
+    """One leaf a rail, so that no way of one rail leads over a spine."""
+    ways = rail_tree(8, 8, 8)
+    cables = cables_of_switches(ways)
+    for seed in range(6):
+        draw = random.Random(seed)
+        slow = dict.fromkeys((cable + draw.randrange(2) for cable in draw.sample(cables, 1 + seed % 3)), SLOW_SHARE)
+        evidence, rounds = found(ways, slow, noise, draw)
+        assert set(evidence.slow) == set(slow) and not evidence.switches and not evidence.sets and rounds <= 6, seed
 
 
 def test_where_switches_choose_the_way_a_cable_of_a_host_is_still_named() -> None:

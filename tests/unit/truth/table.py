@@ -581,6 +581,12 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("bandwidth",), ("pairs[].peak_gbps",), "The average counts.", ("unread", "more")),
     Row(("bandwidth",), ("pairs[].iterations",), "The average counts.", NUMBER),
     Row(("bandwidth",), ("pairs[].again",), "It is judged like any other."),
+    Row(("bandwidth",), ("pairs[].server_rail",), "Said of a pair of that rail, it is no other pair.", BROKEN),
+    Row(
+        ("bandwidth",),
+        ("pairs[].flow_label",),
+        "Rounds of pairs need no flows; where switches of Ethernet choose links by them, tests/unit/run/test_pairs_by_switches.py bends them.",
+    ),
     Row(("bandwidth",), ("pairs[].sweep", "pairs[].sweep_failure"), "The intent asks for no sweep.", on=INFINIBAND),
     Row(("bandwidth",), ("pairs[].sweep[]*",), "The sweep is for the report; the measurement is judged.", on=ROCE),
     Row(("bandwidth",), ("leftovers",), "They are gone.", warns=True),

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.bandwidth import PairResult, RdmaPod
+from ..._model.bandwidth import End, PairResult, RdmaPod
 from ..._model.fabric import Place
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
 from ..fleet.suspects import Element, suspects, trial
-from .floors import End
 
 
 def check_suspects(
@@ -31,9 +30,9 @@ def check_suspects(
     ends = {end: where.get(end) or Place(end[1], pod.physical_function or f"rail {end[0]}", end[0]) for end, pod in pods.items()}
     expected = "nothing that failing pairs have in common"
     trials = [
-        trial(fabric.name, ends[pair.rail, pair.client], ends[pair.rail, pair.server], verdict)
+        trial(fabric.name, ends[pair.client_end], ends[pair.server_end], verdict)
         for pair, verdict in zip(pairs, passed)
-        if verdict is not None and (pair.rail, pair.client) in ends and (pair.rail, pair.server) in ends
+        if verdict is not None and pair.client_end in ends and pair.server_end in ends
     ]
     if not trials:
         why = "No measurement of this fabric is one, so nothing speaks for any end or against it."

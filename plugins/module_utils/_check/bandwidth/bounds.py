@@ -2,63 +2,85 @@
 
 """Stage bandwidth, what is known to hold a pair back beside its links: a rate limit of a virtual function, and CPUs far from the HCA.
 
-A bound explains a figure that is too low. It never makes one good: a limit that the intent has is in the floor already (floors.py).
+A bound explains a figure that is too low, of a pair or of one of its layers. It never makes one good: a limit that the intent has is in the floor already
+(floors.py).
 """
 
 from __future__ import annotations
 
 import typing
 
-from ..._model.bandwidth import PairResult, RdmaPod
-from ..._model.hca import Hca, NodeHcas
+from ..._model.bandwidth import End, PairResult, RdmaPod
+from ..._model.hca import NodeHcas
 
 
 class Bound(typing.NamedTuple):
-    why: str
+    """text: what holds back, for the middle of a sentence."""
+
+    text: str
     remedy: str
+
+    @property
+    def why(self) -> str:
+        """As a sentence of its own."""
+        return f"{self.text[0].upper()}{self.text[1:]}."
 
 
 def bounds(
-    pair: PairResult, pods: typing.Mapping[str, RdmaPod], nodes: typing.Mapping[str, NodeHcas], floor: typing.Optional[float], both: bool
+    pair: PairResult, pods: typing.Mapping[End, RdmaPod], nodes: typing.Mapping[str, NodeHcas], floor: typing.Optional[float], both: bool
 ) -> typing.List[Bound]:
     """What is known to hold back a pair that is too slow.
 
-    :param pods: of its two ends, by node
+    :param pods: of its two ends at least
     :param nodes: HCAs of the nodes, as the nodes' own network namespace shows them
     :param floor: in Gb/s, what the pair must reach; a limit from there on holds nobody back
     :param both: each end sends
     """
     found = []
-    for name in (pair.client, pair.server):
-        pod = pods.get(name)
+    for end in (pair.client_end, pair.server_end):
+        pod = pods.get(end)
         if pod is None:
             continue
-        node = nodes.get(name) if name == pair.client or both else None
+        node = nodes.get(end[1]) if end == pair.client_end or both else None
         function = node.at(pod.pci) if node is not None else None
         limit = function.administration.max_tx_rate if function is not None and function.administration is not None else None
         if node is not None and function is not None and limit and (floor is None or limit / 1000 < floor):
-            found.append(_limited(pod, function, limit, node))
+            found.append(limited(pod.node, pod.pci or "", limit, node))
         if pod.far_cpus:
-            found.append(_far(pod))
+            found.append(far(f"the pod on {pod.node}", pod.binding, pod.node))
     return found
 
 
-def _limited(pod: RdmaPod, function: Hca, limit: int, node: NodeHcas) -> Bound:
-    """:param limit: in Mb/s, as the kernel has it [ip-link(8): max_tx_rate]"""
-    of = node.at(function.physical_function)
+def limited(name: str, function: str, limit: int, node: typing.Optional[NodeHcas]) -> Bound:
+    """A rate limit of a virtual function.
+
+    :param name: of the node
+    :param function: its PCI address
+    :param limit: in Mb/s, as the kernel has it [ip-link(8): max_tx_rate]
+    :param node: HCAs of the node, by which function and limit are called; None where they are not known
+    """
+    own = node.at(function) if node is not None else None
+    of = node.at(own.physical_function) if node is not None and own is not None else None
     netdev = of.netdevs[0].name if of is not None and of.netdevs else "PF"
-    why = f"Its physical function lets {pod.pci} of {pod.node}, VF {function.vf_index} of {netdev}, send {limit / 1000:g} Gb/s at most (max_tx_rate {limit})."
+    number = own.vf_index if own is not None and own.vf_index is not None else "NUMBER"
+    text = f"the physical function lets {function} of {name}, VF {number} of {netdev}, send {limit / 1000:g} Gb/s at most (max_tx_rate {limit})"
     remedy = (
-        f"Take the limit off, on {pod.node}: ip link set {netdev} vf {function.vf_index} max_tx_rate 0; and look who sets it. If it is meant so, write it into "
+        f"Take the limit off, on {name}: ip link set {netdev} vf {number} max_tx_rate 0; and look who sets it. If it is meant so, write it into "
         f"network.max_tx_rate of the fabric ({limit}): the floor then follows it."
     )
-    return Bound(why, remedy)
+    return Bound(text, remedy)
 
 
-def _far(pod: RdmaPod) -> Bound:
-    why = f"The pod on {pod.node} ran {pod.binding}, so all its data crosses from one NUMA node to another."
+def far(what: str, binding: str, name: str) -> Bound:
+    """CPUs of another NUMA node than the HCA's.
+
+    :param what: ran there
+    :param binding: to which CPUs, or why it is bound to none
+    :param name: of the node
+    """
+    text = f"{what} ran {binding}, so all its data crosses from one NUMA node to another"
     remedy = (
-        f"Bring the pod's CPUs to its HCA: topologyManagerPolicy single-numa-node and cpuManagerPolicy static in the kubelet of {pod.node}, and whole CPUs in "
+        f"Bring the pod's CPUs to its HCA: topologyManagerPolicy single-numa-node and cpuManagerPolicy static in the kubelet of {name}, and whole CPUs in "
         "pods.cpu of the fabric."
     )
-    return Bound(why, remedy)
+    return Bound(text, remedy)

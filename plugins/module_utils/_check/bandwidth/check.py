@@ -15,11 +15,12 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.bandwidth import BandwidthFacts, Earlier, PairLayers, PairResult, RdmaPod, RoundPlan
+from ..._model.bandwidth import BandwidthFacts, Earlier, End, PairLayers, PairResult, RdmaPod, RoundPlan
 from ..._model.fabric import ObservedSubnets, ObservedTopologies, Place, SeenSubnet
-from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
+from ..._model.neighbours import ObservedNeighbours
 from ..._model.profiles import carries_rdma, rails
 from ..._model.text import percent
 from ..._schedule.coverage import coverage
@@ -32,17 +33,15 @@ from ..fleet.line_rates import LineRates, line_rates
 from ..fleet.places import by_leaf, could_be, places, seen_at
 from ..fleet.routes import coverage_finding, ways_of
 from .accused import check_suspects
-from .bounds import bounds
 from .causes import CAUSES
 from .counted import Counted
-from .floors import TCP_FAIL, TCP_WARN, Best, End, Ground, gbps, in_pods, read
+from .ethernet import pinned, unheard
+from .floors import Best, Ground, in_pods, read
 from .layers import check_layers
 from .links import check_links
 from .localised import check_slow_links, least_share, readings
+from .pairs import check_pair, on_rail, subject_of, verdicts_of
 from .trend import check_trend, check_unread
-
-#: round trips that rping must count
-PINGS = 5
 
 Pair = typing.FrozenSet[End]
 Pairs = typing.AbstractSet[Pair]
@@ -59,6 +58,7 @@ class Facts:
     :ivar topologies: answer of fabric_info of each node
     :ivar earlier: what kept runs have measured
     :ivar functions: HCAs of each node after virtual functions were made; only what these are held back by is told from it
+    :ivar neighbours: what each node heard by LLDP, where the ways of an Ethernet fabric are asked for
     """
 
     nodes: typing.Tuple[str, ...] = ()
@@ -68,6 +68,7 @@ class Facts:
     topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
     earlier: Earlier = dataclasses.field(default_factory=Earlier)
     functions: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    neighbours: typing.Dict[str, ObservedNeighbours] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -89,7 +90,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             findings += _coverage(fabric, rail, facts.nodes, pods, pairs, plan)
         best = ground.best(pairs)
         for pair in pairs:
-            findings += _pair(ground, pair, best)
+            findings += check_pair(ground, pair, best)
         sound_pairs = [(subject_of(fabric, pair), pair) for pair in pairs if pair.is_comparable and not ground.doubt(pair)]
         findings += check_trend(fabric.name, sound_pairs, facts.earlier)
         findings += _suspects(ground, pairs, plan, facts, rates)
@@ -110,10 +111,9 @@ def verdicts(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Seque
     :param seen: what is known of the links so far
     """
     good: typing.Dict[Pair, bool] = {}
-    for pair, passed in zip(pairs, _passed(_ground(fabric, seen, pods), pairs)):
+    for pair, passed in zip(pairs, verdicts_of(_ground(fabric, seen, pods), pairs)):
         if passed is not None:
-            key = frozenset(((pair.rail, pair.client), (pair.rail, pair.server)))
-            good[key] = passed and good.get(key, True)
+            good[pair.pair] = passed and good.get(pair.pair, True)
     return {key for key, passed in good.items() if passed}, {key for key, passed in good.items() if not passed}
 
 
@@ -126,7 +126,8 @@ def ways_between(fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Itera
     if not membership.resolved:
         return None, membership.why
     only = None if pods is None else {(pod.rail, pod.node) for pod in pods if pod.fabric == fabric.name and not pod.error}
-    return ways_of(fabric, membership, seen.topologies, only)
+    # on InfiniBand what goes from one HCA of a host to another has another LID, and leaves by the cable
+    return ways_of(fabric, membership, seen.topologies, only, seen.neighbours, across=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,7 +187,7 @@ def to_be_layered(
 def _to_be_layered(ground: Ground, pairs: typing.Sequence[PairResult], wanted: str) -> typing.Tuple[PairResult, ...]:
     if wanted == "none":
         return ()
-    return every(pairs) if wanted == "all" else chosen(pairs, _passed(ground, pairs))
+    return every(pairs) if wanted == "all" else chosen(pairs, verdicts_of(ground, pairs))
 
 
 def _layers(
@@ -195,26 +196,26 @@ def _layers(
     """Which layer of a pair loses, for those that were looked at, and those that the intent wants to be."""
     fabric = ground.fabric
     looked = [item for item in seen.layers if item.fabric == fabric.name]
-    keys = {(item.rail, item.client, item.server) for item in looked}
+    keys = {(item.client_end, item.server_end) for item in looked}
     # without a word of the intent it depends on the run
     for pair in _to_be_layered(ground, pairs, fabric.bandwidth.layers or "none"):
-        if (pair.rail, pair.client, pair.server) not in keys:
-            why = "this run did not look at it"
-            looked.append(PairLayers(fabric.name, pair.client, pair.server, pair.rail, fabric.bandwidth.layers == "suspects", why=why))
+        if (pair.client_end, pair.server_end) not in keys:
+            why, suspect = "this run did not look at it", fabric.bandwidth.layers == "suspects"
+            looked.append(PairLayers(fabric.name, pair.client, pair.server, pair.rail, suspect, why=why, server_rail=pair.server_rail))
 
     def bound(pair: PairResult) -> typing.Optional[float]:
         own = best.get(ground.kind(pair))
         known = [ground.floor(pair)[0], own.average * fabric.line_rate.fleet_fraction if own is not None else None]
         return max((value for value in known if value is not None), default=None)
 
-    subjects = [subject_of(fabric, PairResult(fabric.name, item.client, item.server, rail=item.rail)) for item in looked]
+    subjects = [subject_of(fabric, PairResult(fabric.name, item.client, item.server, rail=item.rail, server_rail=item.server_rail)) for item in looked]
     return check_layers(ground, list(zip(subjects, looked)), bound, facts.hcas)
 
 
 def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.Optional[RoundPlan], facts: Facts, rates: LineRates) -> typing.List[Finding]:
     """Who is at fault: by the ways of the tests where the rounds were made for that, else by what pairs share."""
     fabric, where = ground.fabric, _places(ground.fabric, facts)
-    passed = _passed(ground, pairs)
+    passed = verdicts_of(ground, pairs)
     if plan is None or plan.cover is None:
         return check_suspects(fabric, ground.pods, pairs, passed, where)
     # of all nodes: the cable of one without a pod is not known to be good
@@ -225,11 +226,13 @@ def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.O
     figures = _figures(ground, pairs)
     evidence = _evidence(ground, ways, pairs, figures)
     remedy = "See bandwidth.measured and bandwidth.pod for the nodes at these links."
-    findings = [coverage_finding("bandwidth.coverage", fabric, ways, coverage(ways, evidence.measured), remedy)]
+    note = pinned(fabric, ways, pairs) if ways.hashed else ""
+    findings = [coverage_finding("bandwidth.coverage", fabric, ways, coverage(ways, evidence.measured), remedy, note)]
+    findings += unheard("bandwidth.coverage", fabric, ways)
     shown = seen_at(_membership(fabric, facts), facts.topologies)[1]
     measured = facts.bandwidth.counted if facts.bandwidth is not None else ()
     counted = Counted(fabric, ways, [item for item in measured if item.fabric == fabric.name], could_be(shown.capabilities if shown else None))
-    findings += check_slow_links(fabric, ways, evidence, where, rates, counted)
+    findings += check_slow_links(fabric, ways, evidence, where, rates, pairs, counted)
     findings += [*counted.routing(), *counted.other_lids(shown.topology.lmc if shown and shown.topology else None)]
     if any(verdict is False and not figure for verdict, figure in zip(passed, figures)):
         # what gave no figure has another cause than a slow link, and is told from those that gave one
@@ -281,19 +284,6 @@ def _places(fabric: Fabric, facts: Facts) -> typing.Dict[End, Place]:
     return {(place.rail, place.node): place for place in places(_membership(fabric, facts), facts.topologies).values()}
 
 
-def _passed(ground: Ground, pairs: typing.Sequence[PairResult]) -> typing.List[typing.Optional[bool]]:
-    """Whether each pair has a figure, and nothing speaks against it; None where the figure is no measurement. A floor that cannot be set accuses nobody."""
-    best = ground.best(pairs)
-    result: typing.List[typing.Optional[bool]] = []
-    for pair in pairs:
-        if not pair.failure and ground.doubt(pair):
-            result.append(None)
-            continue
-        statuses = [finding.status for finding in _pair(ground, pair, best)]
-        result.append(FAIL not in statuses and _measured("", pair, "").status == PASS)
-    return result
-
-
 def _rounds(fabric: Fabric, plan: typing.Optional[RoundPlan]) -> typing.List[Finding]:
     """How many partners each node gets, as it was planned before the pods were started."""
     if plan is None:
@@ -319,7 +309,9 @@ def cover_text(plan: RoundPlan) -> str:
     if cover is None or not cover.directions:
         return f"{plan.rounds} rounds"
     of = "the nodes' cables" if cover.spread else "links"
-    return f"{plan.rounds} rounds of {cover.tests} tests over {percent(cover.covered, cover.directions)} % of {cover.directions / 2:g} {of} in both directions"
+    rails = f", {cover.between_rails} of them between the rails of each host," if cover.between_rails else ""
+    share = f"{percent(cover.covered, cover.directions)} % of {cover.directions / 2:g} {of} in both directions"
+    return f"{plan.rounds} rounds of {cover.tests} tests{rails} over {share}{'; its rails are apart' if cover.apart else ''}"
 
 
 def _time(seconds: float) -> str:
@@ -327,24 +319,8 @@ def _time(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def _on(fabric: Fabric, rail: int) -> str:
-    """The rail in a subject, where a node has more than one."""
-    return f" rail {rail}" if fabric.select.hcas_per_node > 1 else ""
-
-
-def _again(pair: PairResult) -> str:
-    """In the subject, since a pair may be measured several times."""
-    return "" if not pair.again else " again" if pair.again == 1 else f" again, look {pair.again}"
-
-
-def subject_of(fabric: Fabric, pair: PairResult) -> str:
-    """Of the findings on one measurement."""
-    arrow = "<->" if fabric.bandwidth.directions == "at_once" else "->"
-    return f"{fabric.name} {pair.client} {arrow} {pair.server}{_on(fabric, pair.rail)}{_again(pair)}"
-
-
 def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
-    subject, expected = f"{fabric.name} {end[1]}{_on(fabric, end[0])}", "a pod with an RDMA device and an address on the network"
+    subject, expected = f"{fabric.name} {end[1]}{on_rail(fabric, end[0])}", "a pod with an RDMA device and an address on the network"
     if pod is None:
         why = "No pod was started on this node."
         return Finding(
@@ -389,135 +365,35 @@ def _coverage(
     usable = [name for name in nodes if (rail, name) in pods and not pods[rail, name].error]
     if len(nodes) < 2:
         why, remedy = "A pair needs two nodes.", "Put a second node into the group rdma_nodes."
-        return [Finding("bandwidth.measured", f"{fabric.name}{_on(fabric, rail)}", UNKNOWN, "no pair", "at least one pair", why, remedy)]
+        return [Finding("bandwidth.measured", f"{fabric.name}{on_rail(fabric, rail)}", UNKNOWN, "no pair", "at least one pair", why, remedy)]
     findings = []
-    met: typing.Dict[str, typing.Set[str]] = collections.defaultdict(set)
+    met: typing.Dict[End, typing.Set[End]] = collections.defaultdict(set)
+    by_links = plan is not None and plan.cover is not None
     for pair in pairs:
-        if pair.rail == rail and pair.client != pair.server:
-            met[pair.client].add(pair.server)
+        # rounds of pairs are within rails
+        if pair.client_end != pair.server_end and (by_links or not pair.between_rails):
+            met[pair.client_end].add(pair.server_end)
             if fabric.bandwidth.directions != "both":
-                met[pair.server].add(pair.client)
+                met[pair.server_end].add(pair.client_end)
     # with a node that rests in each round, as an odd number has it, some partners are one less
     partners = len(usable) - 1
     rounds = plan.rounds if plan is not None else fabric.bandwidth.rounds
-    if plan is not None and plan.cover is not None:
+    if by_links:
         # which links they met each other over counts, and bandwidth.coverage says that
         partners = min(partners, 1)
     elif isinstance(rounds, int):
         partners = min(partners, max(1, rounds - len(usable) % 2))
     for name in nodes:
-        subject = f"{fabric.name} {name}{_on(fabric, rail)}"
+        subject = f"{fabric.name} {name}{on_rail(fabric, rail)}"
         expected = f"measured with {max(1, partners)} others"
         if name not in usable:
             error = pods[rail, name].error if (rail, name) in pods else "none was started"
             why, remedy = f"There is no pod to measure with: {error}.", CAUSES["pod"][1]
             findings.append(Finding("bandwidth.measured", subject, UNKNOWN, "with none", expected, why, remedy))
-        elif len(met[name]) < max(1, partners):
+        elif len(met[rail, name]) < max(1, partners):
             why, remedy = (CAUSES["not_run"][0], CAUSES["not_run"][1]) if partners > 0 else ("No other node has a pod to measure with.", CAUSES["pod"][1])
-            findings.append(Finding("bandwidth.measured", subject, UNKNOWN, f"with {len(met[name])}", expected, why, remedy))
+            findings.append(Finding("bandwidth.measured", subject, UNKNOWN, f"with {len(met[rail, name])}", expected, why, remedy))
     return findings
-
-
-def _pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> typing.List[Finding]:
-    fabric = ground.fabric
-    subject, tcp, doubt = subject_of(fabric, pair), pair.transport == "TCP", ground.doubt(pair)
-    findings = [_measured(subject, pair, doubt)] if tcp else [_ping(subject, pair), _measured(subject, pair, doubt)]
-    if pair.average_gbps is not None and not doubt:
-        if not tcp or fabric.line_rate.floor_gbps is not None:
-            findings.append(_floor(subject, ground, pair, pair.average_gbps))
-        own = best.get(ground.kind(pair))
-        if own is not None:
-            findings.append((_tcp_fleet if tcp else _fleet)(subject, ground, pair, pair.average_gbps, own))
-    if fabric.bandwidth.sweep and not tcp:
-        findings.append(_sweep(subject, pair))
-    return findings
-
-
-def _ping(subject: str, pair: PairResult) -> Finding:
-    expected = f"{PINGS} round trips, exit code 0"
-    measured = f"{pair.pings if pair.pings is not None else 'no'} round trips" + (f"; {pair.ping_evidence}" if pair.ping_evidence else "")
-    if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
-        return ok("bandwidth.rping", subject, measured, expected)
-    if pair.ping_failure:
-        why, remedy = CAUSES.get(pair.ping_failure, CAUSES["exit_code"])
-        return Finding("bandwidth.rping", subject, FAIL, measured, expected, why, remedy)
-    if pair.pings is None:
-        return Finding("bandwidth.rping", subject, UNKNOWN, measured, expected, CAUSES["not_run"][0], CAUSES["not_run"][1])
-    return Finding("bandwidth.rping", subject, FAIL, measured, expected, "Fewer round trips than asked for, without an error.", "Run the stage again.")
-
-
-def _measured(subject: str, pair: PairResult, doubt: str) -> Finding:
-    """:param doubt: why its figure is no measurement; empty where it may be one"""
-    expected = "an average in Gb/s, exit code 0"
-    # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
-    if pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure:
-        how = f"TCP, {pair.streams} streams at once" if pair.transport == "TCP" else f"{pair.message_bytes} bytes x {pair.iterations}"
-        figures = f"{gbps(pair.average_gbps)} average, {how}"
-        if doubt:
-            remedy = (
-                "Run the stage again. If it stays, look at the clock of the client's node (its clocksource, dmesg), and at perftest's version in the image."
-            )
-            return Finding("bandwidth.measured", subject, UNKNOWN, figures, expected, f"This is no measurement. {doubt}", remedy)
-        return ok("bandwidth.measured", subject, figures, expected)
-    why, remedy = CAUSES.get(pair.failure, CAUSES["exit_code"])
-    status: typing.Literal["unknown", "fail"] = UNKNOWN if pair.failure in ("ping", "not_run", "pod") else FAIL
-    return Finding("bandwidth.measured", subject, status, pair.evidence or "nothing", expected, why, remedy)
-
-
-def _sweep(subject: str, pair: PairResult) -> Finding:
-    expected = "an average in Gb/s for each message size"
-    if pair.sweep and not pair.sweep_failure:
-        return ok("bandwidth.sweep", subject, "; ".join(f"{row.message_bytes} bytes: {gbps(row.average_gbps)}" for row in pair.sweep), expected)
-    why = "The sweep failed, though the measurement of one size worked." if pair.sweep_failure else "The measurement before it failed."
-    remedy = "Raise pods.limit_seconds if it was stopped; otherwise see the text beside 'measured'."
-    return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "nothing", expected, why, remedy)
-
-
-def _floor(subject: str, ground: Ground, pair: PairResult, average: float) -> Finding:
-    floor, text = ground.floor(pair)
-    if floor is None:
-        remedy = "Write the rate that the links of this fabric shall have into line_rate.expected_gbps, or see bandwidth.link for what is missing."
-        return Finding("bandwidth.floor", subject, UNKNOWN, gbps(average), "a floor", f"No floor can be set: {text}.", remedy)
-    if average >= floor:
-        return ok("bandwidth.floor", subject, gbps(average), f">= {gbps(floor)} ({text})")
-    ends = [ground.pods[pair.rail, name] for name in (pair.client, pair.server) if (pair.rail, name) in ground.pods]
-    known = bounds(pair, {pod.node: pod for pod in ends}, ground.nodes, floor, ground.ways == 2)
-    bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding and not pod.far_cpus)
-    why = "The pair is slower than its link allows for." + (f" It ran {bound}." if bound else "")
-    remedy = "See bandwidth.suspect for the end at fault, and bandwidth.link for a link below what it can do. Look there at NUMA node, MTU and error counters."
-    why, remedy = " ".join([why, *(one.why for one in known)]), " ".join(one.remedy for one in known) or remedy
-    return Finding("bandwidth.floor", subject, FAIL, gbps(average), f">= {gbps(floor)} ({text})", why, remedy)
-
-
-def _fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
-    fraction = ground.fabric.line_rate.fleet_fraction
-    expected = f">= {gbps(fraction * best.average)} ({fraction:g} of the best pair of the rail, {gbps(best.average)})"
-    if average >= fraction * best.average:
-        return ok("bandwidth.fleet", subject, gbps(average), expected)
-    remedy = "See bandwidth.suspect for the end at fault."
-    if ground.kind(pair)[1] is not None:
-        why = "The pair is slower than others on the same rail whose links can do the same, so one of its ends or the path between them is at fault."
-        return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
-    now = ground.now(pair)
-    if now is not None and best.now is not None and now < best.now:
-        why = f"Its link runs at {now:g} Gb/s and that of the best pair at {best.now:g}; whether it can do more is not known, so it may be meant so."
-        return Finding("bandwidth.fleet", subject, UNKNOWN, gbps(average), expected, why, "See bandwidth.link for what is missing.")
-    why = "The pair is slower than others on the same rail, so one of its ends or the path between them is at fault."
-    return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
-
-
-def _tcp_fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
-    """Processors bound TCP: what they explain is a warning, and what they do not is a failure."""
-    expected = f">= {gbps(TCP_WARN * best.average)} ({TCP_WARN:g} of the best pair of the network, {gbps(best.average)})"
-    if average >= TCP_WARN * best.average:
-        return ok("bandwidth.fleet", subject, gbps(average), expected)
-    if average >= TCP_FAIL * best.average:
-        why = "The pair is slower than others of the same network. That is no failure, since processors bound TCP and others may have had them at that time."
-        remedy = "Run the stage again; if it stays, compare the nodes' processors, their load and the pods' cpu."
-        return Finding("bandwidth.fleet", subject, WARN, gbps(average), expected, why, remedy)
-    why = f"The pair has less than {TCP_FAIL:g} of the best pair of the same network. Processors do not explain that; loss or a broken link does."
-    remedy = "See bandwidth.suspect for the end at fault; there look at errors and drops (ip -s link), duplex, MTU and rate limits (tc qdisc)."
-    return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
 
 
 def _cleanup(seen: BandwidthFacts) -> Finding:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.counters import BITS, RCV_DATA, XMIT_DATA, XMIT_WAIT, CountedPair, PortGrowth
+from ..._model.bandwidth import CountedPair
+from ..._model.counters import BITS, RCV_DATA, XMIT_DATA, XMIT_WAIT, PortGrowth
 from ..._model.findings import FAIL, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
@@ -77,7 +78,7 @@ class Counted:
         self._fabric, self._ways, self._could_be = fabric, ways, could_be
         self._pairs: typing.Dict[Test, CountedPair] = {}
         for pair in pairs:
-            test = ways.test(pair.rail, pair.client, pair.server)
+            test = ways.test(pair.rail, pair.client, pair.server, pair.server_rail)
             if test is not None:
                 self._pairs[test] = pair
         self._links: typing.Dict[Port, int] = {(it.source, it.source_port): number for number, it in enumerate(ways.directions[: ways.real])}

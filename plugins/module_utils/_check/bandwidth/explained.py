@@ -25,13 +25,16 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         causes=(
             "A node has no pod, or its tests gave no figure: its cable stays open.",
             "The forwarding table of a switch could not be read whole.",
+            "Ethernet: a port heard no switch by LLDP, or several, so which links it shares with others is not known.",
         ),
-        look=("ibqueryerrors", "iblinkinfo"),
-        remedy="See `bandwidth.measured` and `bandwidth.pod` for the nodes at these links, then run the stage again.",
+        look=("ibqueryerrors", "iblinkinfo", "tcpdump -nn -i DEVICE ether proto 0x88cc"),
+        remedy=(
+            "See `bandwidth.measured` and `bandwidth.pod` for the nodes at these links, or switch LLDP on at the ports of the leaves, then run the stage again."
+        ),
     ),
     "bandwidth.fleet": Explanation(
         means="A pair is slower than others of its rail whose links can do the same. One of its ends, or the way between them, is at fault.",
-        measured="The average of the pair against `line_rate.fleet_fraction` of the best pair of the same rail and kind.",
+        measured="The average of the pair against `line_rate.fleet_fraction` of the best pair of the same rail and kind, or of the best one between rails.",
         causes=(
             "Another NUMA node, a slower PCIe link, or ACS at one end.",
             "Congestion on one way between two leaves.",
@@ -206,10 +209,12 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "The end or the link that is named.",
             "Several that the pairs can't tell apart: with two nodes nobody can say which.",
             "A link between two leaves, where switches may choose the way: the intent says `routing: static` where they don't.",
+            "Ethernet: one of the links between two leaves. The switches alone know which of them a flow takes.",
             "A cause that comes and goes: then nothing is common.",
         ),
         look=(
             "ibqueryerrors",
+            "ethtool -S DEVICE",
             "mlxlink -d ADDRESS -c -m",
             "lspci -vv -s ADDRESS",
         ),

@@ -11,7 +11,7 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.bandwidth import PairResult, RdmaPod
+from ..._model.bandwidth import End, PairResult, RdmaPod
 from ..._model.hca import NodeHcas
 from ..._model.intent import Fabric
 from ..._model.profiles import carries_rdma
@@ -21,9 +21,6 @@ from ..fleet.line_rates import HcaRates, LineRates, most_of_pcie
 CLOCKS = 1.01
 #: of the best TCP figure of a network. What processors and their load do to TCP explains a half, and no tenth
 TCP_WARN, TCP_FAIL = 0.5, 0.1
-
-#: what of a pair's ends is compared: its rail and the node's name
-End = typing.Tuple[int, str]
 
 #: how many virtual functions that measure at the same time share a port (the PCI address of its function), or a card (that address less the function)
 Shares = typing.Mapping[typing.Tuple[str, str], int]
@@ -60,8 +57,8 @@ class Best:
     now: typing.Optional[float]
 
 
-#: a rail, and what the links of a pair could carry; None where that is not known
-Kind = typing.Tuple[int, typing.Optional[float]]
+#: a rail, or None for all pairs between two rails, and what the links of a pair could carry; None where that is not known
+Kind = typing.Tuple[typing.Optional[int], typing.Optional[float]]
 
 
 class Ground:
@@ -85,7 +82,7 @@ class Ground:
 
     def ends(self, pair: PairResult) -> typing.List[Carried]:
         """Of its client and its server."""
-        return [self._ends.get((pair.rail, name), Carried(unknown=f"{name} has no pod")) for name in (pair.client, pair.server)]
+        return [self._ends.get(end, Carried(unknown=f"{end[1]} has no pod")) for end in (pair.client_end, pair.server_end)]
 
     def floor(self, pair: PairResult) -> typing.Tuple[typing.Optional[float], str]:
         """The floor in Gb/s, and how it comes about; None where neither the intent nor the links say enough."""
@@ -108,10 +105,10 @@ class Ground:
 
     def kind(self, pair: PairResult) -> Kind:
         """Among whom a pair is compared."""
-        ends = self.ends(pair)
+        ends, rail = self.ends(pair), None if pair.between_rails else pair.rail
         if any(end.unknown or not end.could for end in ends):
-            return pair.rail, None
-        return pair.rail, round(min(limit.gbps for end in ends for limit in end.could), 3)
+            return rail, None
+        return rail, round(min(limit.gbps for end in ends for limit in end.could), 3)
 
     def now(self, pair: PairResult) -> typing.Optional[float]:
         """The slower of its links, where both are known."""

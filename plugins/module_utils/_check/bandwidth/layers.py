@@ -13,6 +13,7 @@ import typing
 from ..._model.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import Hca, ObservedHcas, PcieLink
+from .bounds import Bound, far, limited
 from .floors import Ground, gbps
 
 _CHECK = "bandwidth.layer"
@@ -32,19 +33,12 @@ ADDS: typing.Dict[LayerName, str] = {
 IN_PODS: typing.Tuple[LayerName, ...] = ("vf_pod", "gpu_pod")
 Hcas = typing.Mapping[str, ObservedHcas]
 #: what a pair must reach at least, in Gb/s; None where that is not known
-Bound = typing.Callable[[PairResult], typing.Optional[float]]
+Least = typing.Callable[[PairResult], typing.Optional[float]]
 #: layers of which one loses, from which figure in Gb/s, and the step at which that shows
 Loss = typing.Tuple[typing.List[LayerName], typing.Optional[float], typing.Optional[LayerStep]]
 
 
-class Cause(typing.NamedTuple):
-    """Something known of a step that explains its loss, and what to do about it."""
-
-    text: str
-    remedy: str
-
-
-def check_layers(ground: Ground, pairs: typing.Iterable[typing.Tuple[str, PairLayers]], bound: Bound, hcas: Hcas) -> typing.List[Finding]:
+def check_layers(ground: Ground, pairs: typing.Iterable[typing.Tuple[str, PairLayers]], bound: Least, hcas: Hcas) -> typing.List[Finding]:
     """A finding for each pair that was to be measured layer by layer.
 
     :param pairs: of the fabric, with their subjects
@@ -54,7 +48,7 @@ def check_layers(ground: Ground, pairs: typing.Iterable[typing.Tuple[str, PairLa
     return [_judged(ground, subject, pair, bound, hcas) for subject, pair in pairs]
 
 
-def _judged(ground: Ground, subject: str, pair: PairLayers, bound: Bound, hcas: Hcas) -> Finding:
+def _judged(ground: Ground, subject: str, pair: PairLayers, bound: Least, hcas: Hcas) -> Finding:
     if not pair.steps:
         remedy = "Reach the nodes through observers (docs/observers.md), or set bandwidth.layers: none; see bandwidth.suspect for the end at fault."
         return Finding(
@@ -136,6 +130,7 @@ def _as_pair(pair: PairLayers, step: LayerStep) -> PairResult:
         message_bytes=step.message_bytes,
         iterations=step.iterations,
         rail=pair.rail,
+        server_rail=pair.server_rail,
     )
 
 
@@ -162,7 +157,7 @@ def _fall(steps: typing.Sequence[LayerStep], at: LayerStep, before: float, now: 
     return f"The figure falls at the step '{STEPS[at.layer]}': {gbps(now)}, {100 * (1 - now / before):.0f} % less than {of} ({gbps(before)})."
 
 
-def _with(text: str, causes: typing.Iterable[Cause]) -> str:
+def _with(text: str, causes: typing.Iterable[Bound]) -> str:
     """The text with what explains it."""
     return " ".join([text.strip(), *(f"This explains it: {cause.text}." for cause in causes)])
 
@@ -181,32 +176,32 @@ def _senders(ground: Ground, step: LayerStep) -> typing.Tuple[LayerEnd, ...]:
     return (step.client,) if ground.ways == 1 else (step.client, step.server)
 
 
-def _causes(ground: Ground, lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], before: float, hcas: Hcas) -> typing.List[Cause]:
-    causes: typing.List[Cause] = []
+def _causes(ground: Ground, lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], before: float, hcas: Hcas) -> typing.List[Bound]:
+    causes: typing.List[Bound] = []
     for step in _of(lost, steps):
         ends = (step.client, step.server)
         if step.layer in ("vf_host", "vf_pod"):
             for end in _senders(ground, step):
                 if _explains(end.max_tx_rate, before / ground.ways, step, ground.ways):
-                    text = f"the VF {end.function} of {end.node} may not send more than max_tx_rate {end.max_tx_rate} Mb/s"
+                    seen = hcas.get(end.node)
+                    bound = limited(end.node, end.function, end.max_tx_rate or 0, seen.value if seen is not None else None)
                     by_intent = ground.fabric.network.max_tx_rate == end.max_tx_rate
-                    where = "Remove network.max_tx_rate of the fabric from the intent, and apply it" if by_intent else f"See who sets it on {end.node}"
-                    causes.append(Cause(text, f"{where}: ip link show dev PF shows it, ip link set dev PF vf NUMBER max_tx_rate 0 takes it away."))
+                    causes.append(bound._replace(remedy="Remove network.max_tx_rate of the fabric from the intent, and apply it.") if by_intent else bound)
         for end in ends:
             if step.layer in IN_PODS and end.throttled:
                 text = f"the kernel held the pod on {end.node} back from its CPUs in {end.throttled} periods (pods.cpu {ground.fabric.pods.cpu})"
-                causes.append(Cause(text, "Raise pods.cpu of the fabric: kubectl get pod -o yaml shows the limit, cpu.stat of its cgroup the periods."))
+                causes.append(Bound(text, "Raise pods.cpu of the fabric: kubectl get pod -o yaml shows the limit, cpu.stat of its cgroup the periods."))
             if end.near is False:
-                text = f"on {end.node} the tool ran {end.binding}"
-                remedy = "Give the pod CPUs of the HCA's NUMA node: cpuManagerPolicy static and topologyManagerPolicy single-numa-node of the kubelet."
-                causes.append(Cause(text, remedy if step.layer in IN_PODS else "See the cpuset of the observer: cat /proc/self/status in it."))
+                bound = far(f"on {end.node} the tool", end.binding, end.node)
+                in_pod = step.layer in IN_PODS
+                causes.append(bound if in_pod else bound._replace(remedy="See the cpuset of the observer: cat /proc/self/status in it."))
         if step.layer in ("pf_host", "gpu_pod"):
             for end in ends:
                 link = _link(hcas, end)
                 slow = _slow(link) if link is not None else ""
                 if slow:
                     remedy = f"Seat the card or its riser anew, and see the slot's settings in the BIOS: lspci -vv -s {end.function} on {end.node}."
-                    causes.append(Cause(f"the PCIe link of {end.function} of {end.node} {slow}", remedy))
+                    causes.append(Bound(f"the PCIe link of {end.function} of {end.node} {slow}", remedy))
     return list(dict.fromkeys(causes))
 
 

@@ -6,26 +6,27 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.bandwidth import PairResult
+from ..._model.bandwidth import End, PairResult
 from ..._model.fabric import Place
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
+from ..._schedule.covering import Test
 from ..._schedule.evidence import SLOW, Evidence, Reading
 from ..._schedule.ways import Ways
 from ..fleet.line_rates import LineRates
 from ..fleet.routes import listed
+from . import ethernet
 from .counted import Counted, Told
-from .floors import End
 
 _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
 
 
 def readings(ways: Ways, pairs: typing.Iterable[PairResult]) -> typing.Tuple[Reading, ...]:
-    """What measurements say of the ways. One without a figure says nothing of a link: it has a cause of its own.
+    """What measurements say of the ways. One without a figure says nothing of a link: it has a cause of its own. Nor does one that was sent another way.
 
     :param pairs: whose figures are measurements
     """
-    tests = [(ways.test(pair.rail, pair.client, pair.server), pair.average_gbps) for pair in pairs]
+    tests = [(ways.test(pair.rail, pair.client, pair.server, pair.server_rail), pair.average_gbps) for pair in pairs if not ethernet.is_other_flow(pair)]
     return tuple(Reading(test, gbps) for test, gbps in tests if test is not None and gbps is not None)
 
 
@@ -38,7 +39,7 @@ def least_share(ways: Ways, pairs: typing.Iterable[PairResult], floor: typing.Ca
     """
     shares = []
     for pair in pairs:
-        test = ways.test(pair.rail, pair.client, pair.server)
+        test = ways.test(pair.rail, pair.client, pair.server, pair.server_rail)
         way = ways.way(*test) if test is not None else None
         least, rates = floor(pair), [ways.directions[number].gbps for number in way or () if not ways.directions[number].between]
         known = [rate for rate in rates if rate]
@@ -54,19 +55,22 @@ def check_slow_links(
     evidence: Evidence,
     where: typing.Mapping[End, Place],
     rates: LineRates,
+    pairs: typing.Sequence[PairResult] = (),
     counted: typing.Optional[Counted] = None,
 ) -> typing.List[Finding]:
     """Each link, switch or pair that is slow, or the few of which one is.
 
     :param where: where each end is, as far as it is known
     :param rates: what the links of the HCAs could carry
+    :param pairs: that were measured, other flows of Ethernet as well
     :param counted: what the counters of ports say where the figures alone name no link
     """
     if not evidence.measured:
         why = "No measurement of this fabric is one, so nothing speaks for any link or against it."
         return [Finding("bandwidth.suspect", fabric.name, UNKNOWN, "no measurement", _EXPECTED, why, "See bandwidth.measured for each pair.")]
     known = _Known(fabric, ways, evidence, where, rates, counted)
-    findings = [*known.switches(), *known.links(), *known.sets(), *known.pairs(), *known.doubtful()]
+    flows = ethernet.between_leaves(fabric, ways, evidence, pairs, _EXPECTED)
+    findings = [*known.switches(), *known.links(), *flows, *known.sets(), *known.pairs(), *known.doubtful()]
     if findings:
         return findings
     text = f"{len(evidence.measured)} ways, none is slow; figures of one way differ by {evidence.noise:.1%} (standard deviation)"
@@ -99,11 +103,15 @@ class _Known:
             measured = f"ways over it carry {min(shares, default=0):.0%} to {max(shares, default=0):.0%} of what is usual"
             why = "Ways over many of its links are slow, and what else is on these ways is good elsewhere, so it is the switch, not a cable."
             remedy = f"Look at the switch {name}: its power, temperature and firmware, and the rate of its ports with iblinkinfo."
+            remedy = ethernet.switch_step(name) if self._ways.hashed else remedy
             yield self._finding(f"switch {name}", measured, why, remedy)
 
     def links(self) -> typing.Iterator[Finding]:
         slow = self._evidence.slow
         for number in sorted(slow):
+            if number in self._ways.flows:
+                # told for all flows between two leaves together
+                continue
             back = number ^ 1 if number < self._ways.real else number
             if back in slow and back < number:
                 continue
@@ -123,6 +131,7 @@ class _Known:
             measured = f"ways over them carry {min((item.share for item in items), default=0):.0%} of what is usual"
             why = "One of these is slow. Which one can't be told: no test between these nodes goes over one of them and otherwise over links that are good."
             remedy = "Look at the error counters and the rate of their ports with ibqueryerrors and iblinkinfo; swap one cable, and run the stage again."
+            remedy = ethernet.set_step() if self._ways.hashed else remedy
             counted = self._by_counters(numbers)
             yield self._finding(names, measured, f"{why} {counted.text}".strip(), counted.remedy or remedy)
 
@@ -132,19 +141,25 @@ class _Known:
             item = self._evidence.measured[source, target]
             why = "Each link of its way is good on other ways, so no cable is at fault: what these two do with each other is, or what came and went meanwhile."
             remedy = f"Run the stage again while nothing else runs; if it stays, trace the way with ibtracert {one.lid} {other.lid} and look at its counters."
+            remedy = ethernet.pair_step(self._ways, (source, target)) if self._ways.hashed else remedy
             counted = self._counted.of_test((source, target)) if self._counted else Told()
-            name, why = f"{one.node} -> {other.node} rail {one.rail}", f"{why} {counted.text}".strip()
-            yield self._finding(name, f"carries {item.share:.0%} of what is usual", why, counted.remedy or remedy)
+            measured = f"carries {item.share:.0%} of what is usual"
+            yield self._finding(self._named((source, target)), measured, f"{why} {counted.text}".strip(), counted.remedy or remedy)
 
     def doubtful(self) -> typing.Iterator[Finding]:
         tests = self._evidence.doubtful
         if not tests:
             return
-        ends = self._ways.ends
-        names = [f"{ends[source].node} -> {ends[target].node} rail {ends[source].rail}" for source, target in tests]
+        names = [self._named(test) for test in tests]
         why = f"These were slow, and were not measured often enough to say why: {listed(names, ', ')}."
         subject, measured = f"{self._fabric.name} further ways", f"{len(tests)} are slow"
         yield Finding("bandwidth.suspect", subject, UNKNOWN, measured, _EXPECTED, why, "Correct what else is named, then run the stage again.")
+
+    def _named(self, test: Test) -> str:
+        one, other = (self._ways.ends[end] for end in test)
+        if one.rail == other.rail:
+            return f"{one.node} -> {other.node} rail {one.rail}"
+        return f"{one.node} rail {one.rail} -> {other.node} rail {other.rail}"
 
     def _by_counters(self, numbers: typing.AbstractSet[int]) -> Told:
         """What the counters of the ports on the way say."""
@@ -184,4 +199,6 @@ class _Known:
         found = self._rates.get(end)
         if found is not None and found.pcie is not None and found.pcie.trained_down:
             return f"Reseat the HCA {found.hca} of {end[1]}, or move it to another slot; see bandwidth.link."
+        if self._ways.hashed:
+            return ethernet.cable_step(self._ways, number)
         return f"On {end[1]}, look at the port's counters and the NUMA node of the pod; reseat the cable, then swap it, then the HCA."

@@ -9,10 +9,11 @@ import typing
 from ..._model.fabric import ObservedTopologies
 from ..._model.findings import UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
-from ..._model.profiles import is_infiniband
+from ..._model.profiles import carries_rdma, is_infiniband
 from ..._model.text import percent
 from ..._schedule.coverage import Coverage
 from ..._schedule.ways import End, Ways
+from .ethernet_ways import Neighbours, ethernet_ways
 from .hcas_of_fabric import Membership
 from .places import seen_from
 
@@ -27,13 +28,19 @@ def ways_of(
     membership: Membership,
     topologies: typing.Mapping[str, ObservedTopologies],
     only: typing.Optional[typing.Container[Port]] = None,
+    neighbours: typing.Optional[Neighbours] = None,
+    across: bool = False,
 ) -> typing.Tuple[typing.Optional[Ways], str]:
     """The ways, or None and why none are known. Where switches may choose among several ways, ``Ways.spread`` says so.
 
     :param topologies: answer of fabric_info of each node
     :param only: ports that take part, by rail and node; None: all
+    :param neighbours: what each node heard by LLDP, which tells the leaves of Ethernet
+    :param across: ports of different rails may be measured with each other, where the tables lead from one to the other
     """
     if not is_infiniband(fabric):
+        if carries_rdma(fabric):
+            return ethernet_ways(membership, neighbours or {}, only)
         return None, "the switches of Ethernet choose ways by a hash of their own, and their topology is not read"
     seen, why = seen_from(membership, topologies)
     if seen is None or seen.topology is None:
@@ -55,18 +62,20 @@ def ways_of(
         spread = f"its forwarding tables were not read: {(seen.forwarding.error if seen.forwarding is not None else None) or 'they were not asked for'}"
     else:
         spread = ""
-    return Ways(seen.topology, tables, ends, spread), ""
+    return Ways(seen.topology, tables, ends, spread, across=across), ""
 
 
-def coverage_finding(check: str, fabric: Fabric, ways: Ways, used: Coverage, remedy: str) -> Finding:
+def coverage_finding(check: str, fabric: Fabric, ways: Ways, used: Coverage, remedy: str, note: str = "") -> Finding:
     """Which links tests went over. One that none went over is not known to be good.
 
     :param check: id of the finding
+    :param note: what else is known of the ways
     """
     where = f" of the nodes' cables; between leaves only pairs of leaves are told, since {ways.spread}" if ways.spread else ""
     text = f"{percent(len(used.covered), used.usable)} % of {used.usable} directions of links{where}"
     if used.unused and not ways.spread:
         text += f"; over {len(used.unused)} more nothing goes from one of these nodes to another"
+    text += f"; {note}" if note else ""
     expected = "each link that these nodes use, in both directions"
     if not used.missing:
         return ok(check, fabric.name, text, expected)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage bandwidth, links of Ethernet fabrics: what is known of those between two leaves, of which each flow takes one, and whether it always takes the same."""
+
+from __future__ import annotations
+
+import collections
+import statistics
+import typing
+
+from ..._model.bandwidth import PairResult
+from ..._model.findings import FAIL, UNKNOWN, Finding
+from ..._model.intent import Fabric
+from ..._schedule.covering import Test
+from ..._schedule.evidence import GOOD, Evidence
+from ..._schedule.flows import flow_label, not_of_label, udp_port
+from ..._schedule.ways import Ways
+from ..fleet.ethernet_ways import HOW
+from ..fleet.routes import listed
+
+#: commands by which switches show what their ports count
+COUNTERS = "the switch's own counters (show interfaces counters errors on EOS and NX-OS, show interfaces extensive on Junos)"
+
+
+def is_other_flow(pair: PairResult) -> bool:
+    """Whether it was measured as another flow than its ends have in the rounds: then it goes over other links, and says nothing of those."""
+    return pair.flow_label is not None and pair.flow_label != flow_label(pair.rail, pair.client, pair.server)
+
+
+def pinned(fabric: Fabric, ways: Ways, pairs: typing.Iterable[PairResult]) -> str:
+    """Whether a flow that is measured again takes the way that it took before."""
+    measured = [pair for pair in pairs if pair.average_gbps is not None]
+    without = [pair for pair in measured if pair.flow_label is None]
+    if not without:
+        unsure = not_of_label(cable.driver for cable in ways.cables.values() if cable.driver)
+        if unsure:
+            return (
+                f"each flow has a flow label of its own, and whether {', '.join(unsure)} makes a UDP source port of it is not known, so it may change its way"
+            )
+        return "each flow has a flow label of its own, and so the same UDP source port and the same way whenever it is measured"
+    if fabric.pods.connection == "rdma_cm":
+        why = "rdma_cm (pods.connection) takes no flow label"
+    else:
+        which = "" if len(without) == len(measured) else f" in {len(without)} of {len(measured)} measurements"
+        why = f"perftest in the pods knows no --flow_label{which} (23.10 and newer do)"
+    return f"flows are not pinned, for {why}: each measurement may go over another link, and a slow one between leaves may be missed"
+
+
+def unheard(check: str, fabric: Fabric, ways: Ways) -> typing.List[Finding]:
+    """The ports of which it is not known to which switch they are cabled."""
+    found = {end: ways.cables[end.guid].unheard for end in ways.ends if end.guid in ways.cables and ways.cables[end.guid].unheard}
+    if not found:
+        return []
+    names = listed([f"{end.node} rail {end.rail}: {why}" for end, why in found.items()], "; ")
+    why = f"Each of these was taken for the only port of its switch, and which links it shares with others is unknown: {names}."
+    first = next((ways.cables[end.guid].interface for end in found if ways.cables[end.guid].interface), "<interface>")
+    remedy = f"{HOW}; see what arrives with 'tcpdump -nn -i {first} ether proto 0x88cc' on the node. Then run the stage again."
+    expected = "each port hears the one switch that it is cabled to (LLDP)"
+    return [Finding(check, f"{fabric.name} switches", UNKNOWN, f"not known of {len(found)} of {len(ways.ends)} ports", expected, why, remedy)]
+
+
+def between_leaves(fabric: Fabric, ways: Ways, evidence: Evidence, pairs: typing.Iterable[PairResult], expected: str) -> typing.Iterator[Finding]:
+    """For each two leaves, in one direction, the flows between them that are slow. Which of their links these took, no switch tells."""
+    labels: typing.Dict[Test, typing.Optional[int]] = {}
+    figures: typing.Dict[Test, typing.List[float]] = collections.defaultdict(list)
+    others: typing.Dict[Test, typing.List[float]] = collections.defaultdict(list)
+    for pair in pairs:
+        test = ways.test(pair.rail, pair.client, pair.server, pair.server_rail)
+        if test is not None and pair.average_gbps:
+            (others if is_other_flow(pair) else figures)[test].append(pair.average_gbps)
+            labels.setdefault(test, pair.flow_label)
+    measured: typing.Dict[typing.Tuple[str, str], typing.List[Test]] = collections.defaultdict(list)
+    slow: typing.Dict[typing.Tuple[str, str], typing.Dict[Test, float]] = collections.defaultdict(dict)
+    names: typing.Dict[typing.Tuple[str, str], str] = {}
+    for number, test in ways.flows.items():
+        leaves = ways.directions[number].source, ways.directions[number].target
+        if test in evidence.measured:
+            measured[leaves].append(test)
+        if number in evidence.slow:
+            slow[leaves][test] = evidence.slow[number]
+            names[leaves] = ways.name(number)
+    for leaves, shares in slow.items():
+        count = len(measured[leaves])
+        part = " to ".join(dict.fromkeys(f"{share:.0%}" for share in (min(shares.values()), max(shares.values()))))
+        told = f"{len(shares)} of {count} flows between them carry {part} of what is usual"
+        again = [statistics.fmean(others[test]) / statistics.fmean(figures[test]) * share for test, share in shares.items() if others[test] and figures[test]]
+        flows = listed([_flow(ways, test, labels.get(test)) for test in shares], ", ")
+        good = sum(evidence.measured[test].good for test in measured[leaves])
+        why = f"The cables at both ends of these flows are good elsewhere: {flows}. {_which(len(shares), good, count)}"
+        if again:
+            fast = sum(share >= GOOD for share in again)
+            what = "so it is the link that the flow takes, and no host" if fast else "so other links there are no better, or the hosts do this to each other"
+            why += f" As other flows, by another flow label, {fast} of {len(again)} of these pairs carry what is usual, {what}."
+        one, other = (ways.name_of(leaf) for leaf in leaves)
+        remedy = f"Look at the ports between {one} and {other}, and of the spines on the way, with {COUNTERS}: rate, errors, discards, PFC pauses."
+        yield Finding("bandwidth.suspect", f"{fabric.name} {names[leaves]}", FAIL, told, expected, why, remedy)
+
+
+def _flow(ways: Ways, test: Test, label: typing.Optional[int]) -> str:
+    one, other = (ways.ends[end] for end in test)
+    known = label is not None and not not_of_label([ways.cables[one.guid].driver])
+    port = f", UDP source port {udp_port(label)}" if label is not None and known else ""
+    return f"{one.node} -> {other.node} (rail {one.rail}{port})"
+
+
+def _which(slow: int, good: int, count: int) -> str:
+    if good:
+        return "It is one of the links between these leaves, or some: other flows between them are good. Which link a flow takes, the switches alone know."
+    if slow == count > 1:
+        return "Each flow between these leaves is slow, so it is all their links, or what these share: one leaf may have fewer or slower uplinks than others."
+    return "It is one of the links between these leaves, or some: no other flow between them is known to be good."
+
+
+def switch_step(name: str) -> str:
+    """What to do about a switch that is slow as a whole."""
+    return f"Look at the switch {name}: its power, temperature and firmware, and rate, errors and PFC pauses of its ports with {COUNTERS}."
+
+
+def set_step() -> str:
+    """What to do where it is not known which of a few links is slow."""
+    return f"Look at the rate and the errors of their ports: ethtool <interface> and ethtool -S <interface> on the nodes, and {COUNTERS}. {_SWAP}"
+
+
+def pair_step(ways: Ways, test: Test) -> str:
+    """What to do about two ends that are slow with each other alone."""
+    seen = [f"ethtool -S {_interface(ways, end)} on {ways.ends[end].node}" for end in test]
+    return f"Run the stage again while nothing else runs; if it stays, look at {' and '.join(seen)}, and at {COUNTERS}."
+
+
+def cable_step(ways: Ways, number: int) -> str:
+    """What to do about the cable of a node.
+
+    :param number: of one of its directions
+    """
+    direction = ways.directions[number]
+    end, leaf = (direction.source, direction.target) if direction.target in ways.switches else (direction.target, direction.source)
+    cable = ways.cables[end]
+    name = cable.interface or "<interface>"
+    there = f" and at port {cable.port} of {ways.name_of(leaf)} with {COUNTERS}" if cable.port else ""
+    node = ways.name_of(end).partition(" ")[0]
+    return f"On {node}, look at ethtool {name}, ethtool -S {name} and the NUMA node of the pod{there}; reseat the cable, then swap it, then the HCA."
+
+
+_SWAP = "Swap one cable, and run the stage again."
+
+
+def _interface(ways: Ways, end: int) -> str:
+    cable = ways.cables.get(ways.ends[end].guid)
+    return (cable.interface if cable is not None else "") or "<interface>"

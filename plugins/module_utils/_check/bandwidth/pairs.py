@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage bandwidth, pair by pair: did it ping, is its figure a measurement, and does that reach the floor, and what others of its kind reach."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.bandwidth import PairResult
+from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.intent import Fabric
+from .bounds import bounds
+from .causes import CAUSES
+from .floors import TCP_FAIL, TCP_WARN, Best, Ground, gbps
+
+#: round trips that rping must count
+PINGS = 5
+
+
+def on_rail(fabric: Fabric, rail: int) -> str:
+    """The rail in a subject, where a node has more than one."""
+    return f" rail {rail}" if fabric.select.hcas_per_node > 1 else ""
+
+
+def _again(pair: PairResult) -> str:
+    """In the subject, since a pair may be measured several times."""
+    return "" if not pair.again else " again" if pair.again == 1 else f" again, look {pair.again}"
+
+
+def subject_of(fabric: Fabric, pair: PairResult) -> str:
+    """Of the findings on one measurement."""
+    arrow = "<->" if fabric.bandwidth.directions == "at_once" else "->"
+    client = f"{pair.client} rail {pair.rail}" if pair.between_rails else pair.client
+    return f"{fabric.name} {client} {arrow} {pair.server}{on_rail(fabric, pair.server_end[0])}{_again(pair)}"
+
+
+def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> typing.List[Finding]:
+    """The findings on one measurement.
+
+    :param best: of each kind of pair
+    """
+    fabric = ground.fabric
+    subject, tcp, doubt = subject_of(fabric, pair), pair.transport == "TCP", ground.doubt(pair)
+    findings = [_measured(subject, pair, doubt)] if tcp else [_ping(subject, pair), _measured(subject, pair, doubt)]
+    if pair.average_gbps is not None and not doubt:
+        if not tcp or fabric.line_rate.floor_gbps is not None:
+            findings.append(_floor(subject, ground, pair, pair.average_gbps))
+        own = best.get(ground.kind(pair))
+        if own is not None:
+            findings.append((_tcp_fleet if tcp else _fleet)(subject, ground, pair, pair.average_gbps, own))
+    if fabric.bandwidth.sweep and not tcp:
+        findings.append(_sweep(subject, pair))
+    return findings
+
+
+def _ping(subject: str, pair: PairResult) -> Finding:
+    expected = f"{PINGS} round trips, exit code 0"
+    measured = f"{pair.pings if pair.pings is not None else 'no'} round trips" + (f"; {pair.ping_evidence}" if pair.ping_evidence else "")
+    if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
+        return ok("bandwidth.rping", subject, measured, expected)
+    if pair.ping_failure:
+        why, remedy = CAUSES.get(pair.ping_failure, CAUSES["exit_code"])
+        return Finding("bandwidth.rping", subject, FAIL, measured, expected, why, remedy)
+    if pair.pings is None:
+        return Finding("bandwidth.rping", subject, UNKNOWN, measured, expected, CAUSES["not_run"][0], CAUSES["not_run"][1])
+    return Finding("bandwidth.rping", subject, FAIL, measured, expected, "Fewer round trips than asked for, without an error.", "Run the stage again.")
+
+
+def _measured(subject: str, pair: PairResult, doubt: str) -> Finding:
+    """:param doubt: why its figure is no measurement; empty where it may be one"""
+    expected = "an average in Gb/s, exit code 0"
+    # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
+    if pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure:
+        how = f"TCP, {pair.streams} streams at once" if pair.transport == "TCP" else f"{pair.message_bytes} bytes x {pair.iterations}"
+        figures = f"{gbps(pair.average_gbps)} average, {how}"
+        if doubt:
+            remedy = (
+                "Run the stage again. If it stays, look at the clock of the client's node (its clocksource, dmesg), and at perftest's version in the image."
+            )
+            return Finding("bandwidth.measured", subject, UNKNOWN, figures, expected, f"This is no measurement. {doubt}", remedy)
+        return ok("bandwidth.measured", subject, figures, expected)
+    why, remedy = CAUSES.get(pair.failure, CAUSES["exit_code"])
+    status: typing.Literal["unknown", "fail"] = UNKNOWN if pair.failure in ("ping", "not_run", "pod") else FAIL
+    return Finding("bandwidth.measured", subject, status, pair.evidence or "nothing", expected, why, remedy)
+
+
+def _sweep(subject: str, pair: PairResult) -> Finding:
+    expected = "an average in Gb/s for each message size"
+    if pair.sweep and not pair.sweep_failure:
+        return ok("bandwidth.sweep", subject, "; ".join(f"{row.message_bytes} bytes: {gbps(row.average_gbps)}" for row in pair.sweep), expected)
+    why = "The sweep failed, though the measurement of one size worked." if pair.sweep_failure else "The measurement before it failed."
+    remedy = "Raise pods.limit_seconds if it was stopped; otherwise see the text beside 'measured'."
+    return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "nothing", expected, why, remedy)
+
+
+def _floor(subject: str, ground: Ground, pair: PairResult, average: float) -> Finding:
+    floor, text = ground.floor(pair)
+    if floor is None:
+        remedy = "Write the rate that the links of this fabric shall have into line_rate.expected_gbps, or see bandwidth.link for what is missing."
+        return Finding("bandwidth.floor", subject, UNKNOWN, gbps(average), "a floor", f"No floor can be set: {text}.", remedy)
+    if average >= floor:
+        return ok("bandwidth.floor", subject, gbps(average), f">= {gbps(floor)} ({text})")
+    ends = [ground.pods[end] for end in (pair.client_end, pair.server_end) if end in ground.pods]
+    known = bounds(pair, ground.pods, ground.nodes, floor, ground.ways == 2)
+    bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding and not pod.far_cpus)
+    why = "The pair is slower than its link allows for." + (f" It ran {bound}." if bound else "")
+    remedy = "See bandwidth.suspect for the end at fault, and bandwidth.link for a link below what it can do. Look there at NUMA node, MTU and error counters."
+    why, remedy = " ".join([why, *(one.why for one in known)]), " ".join(one.remedy for one in known) or remedy
+    return Finding("bandwidth.floor", subject, FAIL, gbps(average), f">= {gbps(floor)} ({text})", why, remedy)
+
+
+def _fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
+    fraction = ground.fabric.line_rate.fleet_fraction
+    of, others = ("between rails", "others between rails") if pair.between_rails else ("of the rail", "others on the same rail")
+    expected = f">= {gbps(fraction * best.average)} ({fraction:g} of the best pair {of}, {gbps(best.average)})"
+    if average >= fraction * best.average:
+        return ok("bandwidth.fleet", subject, gbps(average), expected)
+    remedy = "See bandwidth.suspect for the end at fault."
+    if ground.kind(pair)[1] is not None:
+        why = f"The pair is slower than {others} whose links can do the same, so one of its ends or the path between them is at fault."
+        return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
+    now = ground.now(pair)
+    if now is not None and best.now is not None and now < best.now:
+        why = f"Its link runs at {now:g} Gb/s and that of the best pair at {best.now:g}; whether it can do more is not known, so it may be meant so."
+        return Finding("bandwidth.fleet", subject, UNKNOWN, gbps(average), expected, why, "See bandwidth.link for what is missing.")
+    why = f"The pair is slower than {others}, so one of its ends or the path between them is at fault."
+    return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
+
+
+def _tcp_fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
+    """Processors bound TCP: what they explain is a warning, and what they do not is a failure."""
+    expected = f">= {gbps(TCP_WARN * best.average)} ({TCP_WARN:g} of the best pair of the network, {gbps(best.average)})"
+    if average >= TCP_WARN * best.average:
+        return ok("bandwidth.fleet", subject, gbps(average), expected)
+    if average >= TCP_FAIL * best.average:
+        why = "The pair is slower than others of the same network. That is no failure, since processors bound TCP and others may have had them at that time."
+        remedy = "Run the stage again; if it stays, compare the nodes' processors, their load and the pods' cpu."
+        return Finding("bandwidth.fleet", subject, WARN, gbps(average), expected, why, remedy)
+    why = f"The pair has less than {TCP_FAIL:g} of the best pair of the same network. Processors do not explain that; loss or a broken link does."
+    remedy = "See bandwidth.suspect for the end at fault; there look at errors and drops (ip -s link), duplex, MTU and rate limits (tc qdisc)."
+    return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
+
+
+def verdicts_of(ground: Ground, pairs: typing.Sequence[PairResult]) -> typing.List[typing.Optional[bool]]:
+    """Whether each pair has a figure, and nothing speaks against it; None where the figure is no measurement. A floor that cannot be set accuses nobody."""
+    best = ground.best(pairs)
+    result: typing.List[typing.Optional[bool]] = []
+    for pair in pairs:
+        if not pair.failure and ground.doubt(pair):
+            result.append(None)
+            continue
+        statuses = [finding.status for finding in check_pair(ground, pair, best)]
+        result.append(FAIL not in statuses and _measured("", pair, "").status == PASS)
+    return result
