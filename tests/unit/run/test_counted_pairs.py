@@ -75,8 +75,8 @@ class Counting(World):
         observed = dataclasses.replace(self.facts.topologies[NAMES[0]], value=(dataclasses.replace(seen, **changes),))
         self.facts = dataclasses.replace(self.facts, topologies={NAMES[0]: observed})
 
-    def run(self, nodes: typing.Tuple[str, ...] = NAMES) -> BandwidthFacts:
-        plan = Plan(self.intent.fabrics, self.intent.cluster, nodes, {}, parallel=1, pod_seconds=60.0)
+    def run(self) -> BandwidthFacts:
+        plan = Plan(self.intent.fabrics, self.intent.cluster, self.names, self.rails, parallel=1, pod_seconds=60.0)
         bench = Bench(typing.cast(Cluster, self.api), plan, Clock(), lambda seconds: None, self.lines.append, self.facts, self.observers)
         facts = bench.run()
         assert not any(shell.open for shell in self.opened)
@@ -127,7 +127,7 @@ class Counting(World):
 
     def _send(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
         result = self._bandwidth(node, command)
-        source, target = (self._number[name] for name in self.api.tests[-1])
+        source, target = (self._number[name, 0] for name in self.api.tests[-1][:2])
         near, far = self.ways.leaf(source), self.ways.leaf(target)
         for number in self.ways.way(source, target) or ():
             it = self.ways.directions[number]
@@ -321,7 +321,7 @@ def routing(world: Counting, pairs: typing.Sequence[typing.Tuple[str, str]]) -> 
 
         def send(client: str = client, server: str = server) -> PairResult:
             world.api.made, world.api.pods = ["one"], {"one": {"node": server}}
-            world._send(client, ("ib_write_bw", "10.0.0.1"))
+            world._send(client, ("ib_write_bw", "-d", "mlx5_10", "10.0.0.1"))
             return PairResult("compute", client, server, average_gbps=195.0)
 
         counted.append(counters.measure(PairResult("compute", client, server), ports_of(world.ways, test), send))
