@@ -184,7 +184,8 @@ class Bench:
         seat = seat_of(fabric, ways, self._seen)
         if seat is None:
             pairs = [(ways.ends[source], ways.ends[target]) for source, target in tests]
-            return [CountedPair(fabric.name, one.node, other.node, one.rail, why=NO_COUNTERS) for one, other in pairs]
+            tasks = [Task.between((one.rail, one.node), (other.rail, other.node)) for one, other in pairs]
+            return [CountedPair(fabric.name, task.client, task.server, task.rail, why=NO_COUNTERS, server_rail=task.server_rail) for task in tasks]
         # without observers a suspect's finding says so
         tests += probes(ways, evidence, tests) if self._observers is not None else ()
         one_way = dataclasses.replace(fabric, bandwidth=dataclasses.replace(fabric.bandwidth, directions="one", sweep=False))

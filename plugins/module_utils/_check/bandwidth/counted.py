@@ -102,9 +102,9 @@ class Counted:
         slower = self._slower(test, pair)
         if not pair.ports:
             by_hand = "Read them by hand before and after a test: perfquery -l LID PORTS and perfquery -xl LID PORTS, on a node of the fabric, as root."
-            if not is_infiniband(self._fabric):
-                by_hand = "See on the switches of both leaves what their uplinks count during a test: errors, drops, pause frames, and which of them send."
-            return Told(" ".join([f"The counters of its ports were not read before and after: {pair.why}.", *slower]), by_hand)
+            return Told(
+                " ".join([f"The counters of its ports were not read before and after: {pair.why}.", *slower]), by_hand if is_infiniband(self._fabric) else ""
+            )
         read = [port for port in pair.ports if not port.why]
         again = f"carried {gbps(pair.average_gbps)}" if pair.average_gbps is not None and not pair.why else f"gave no figure ({pair.why})"
         words = [
