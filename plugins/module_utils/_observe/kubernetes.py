@@ -527,13 +527,17 @@ class Shell:
             self._pump(max(0.0, min(1.0, end - self._clock())))
         return text in self._part().text
 
-    def wait(self, seconds: float) -> CommandResult:
-        """Wait for the end of the command, at most ``seconds``; then the connection is closed and the result says so."""
+    def wait(self, seconds: float, lost: typing.Callable[[], str] = str) -> CommandResult:
+        """Wait for the end of the command, at most ``seconds``; then the connection is closed and the result says so.
+
+        :param lost: why the end is awaited no longer; empty as long as it is
+        """
         end = self._clock() + seconds
-        while self.running and self._clock() < end:
+        while self.running and self._clock() < end and not lost():
             self._pump(max(0.0, min(1.0, end - self._clock())))
-        outside = self.running
-        if outside:
+        why = lost() if self.running else ""
+        outside = self.running and not why
+        if self.running:
             self.close()
         found = self._part()
         return CommandResult(
@@ -543,7 +547,7 @@ class Shell:
             # of coreutils' timeout: 124, and 137 when it had to kill
             timed_out=outside or found.exit_code in (124, 137),
             seconds=round(self._clock() - self._started, 3),
-            error="" if found.exit_code is not None or outside else self._farewell(),
+            error="" if found.exit_code is not None or outside else why or self._farewell(),
         )
 
     def _farewell(self) -> str:

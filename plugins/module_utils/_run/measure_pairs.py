@@ -337,6 +337,9 @@ class Bench:
             return self._tcp(fabric, client, server, port, dataclasses.replace(result, transport="TCP", streams=commands.STREAMS))
         if {client.name, server.name} <= self._labelled:
             result = dataclasses.replace(result, flow_label=flow_label(task.rail, client.node, server.node, flow))
+        gone = self._pods.gone(client, server)
+        if gone is not None:
+            return dataclasses.replace(result, ping_failure=gone.kind, ping_evidence=gone.evidence, failure="ping", evidence=gone.evidence)
         address = server.address or ""
         limit = min(PING_LIMIT, fabric.pods.limit_seconds)
         there, here = (server, commands.ping_server(address, port, limit)), (client, commands.ping_client(address, port, limit))
@@ -404,10 +407,16 @@ class Bench:
         judge: typing.Optional[Judge] = None,
     ) -> typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
         """What the client did, and the failure of either end, or of its pod; see two_ends."""
-        server, client = (functools.partial(self._pods.shell, end[0]) for end in (there, here))
-        ran, failure = both((server, there[1]), (client, here[1]), up, limit, judge_server, judge or failure_of)
+        ends = (there[0], here[0])
+        server, client = (functools.partial(self._pods.shell, end) for end in ends)
+
+        def lost() -> str:
+            gone = self._pods.gone(*ends)
+            return gone.evidence if gone is not None else ""
+
+        ran, failure = both((server, there[1]), (client, here[1]), up, limit, judge_server, judge or failure_of, lost)
         if failure is not None:
-            failure = self._pods.fate(there[0], here[0]) or failure
+            failure = self._pods.gone(*ends) or self._pods.fate(*ends) or failure
         return ran, failure
 
 

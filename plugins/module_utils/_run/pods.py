@@ -22,7 +22,7 @@ from .._model.text import both_ends
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus
-from .._parse.kubernetes.pod_state import state_of_pod
+from .._parse.kubernetes.pod_state import PodState, state_of_pod
 from .._parse.kubernetes.resource import ResourceError, name_of
 from .._parse.pods import probe as pod_probe
 from .._parse.pods.failure import Failure, classify
@@ -101,6 +101,26 @@ def away(error: ApiError) -> bool:
     return error.status == 0 or error.passing
 
 
+#: of a pod that is not there
+_DELETED = "was deleted"
+
+
+def _unready(stand: PodState) -> str:
+    """Of a pod that was ready before; empty where it still is."""
+    if stand.phase == "ready":
+        return ""
+    return "it is ready no more, as when its node is lost" if stand.phase == "waiting" else stand.detail
+
+
+def _lost(item: Resource, dropped: bool) -> str:
+    return _DELETED if dropped else _unready(state_of_pod(item))
+
+
+def _gone(item: RdmaPod, detail: str) -> Failure:
+    told = detail if detail == _DELETED else f": {detail}"
+    return Failure("deadline" if _OVERDUE in detail else "pod_gone", f"the pod {item.name} on {item.node}{' ' if told == detail else ''}{told}"[:300])
+
+
 class Pods:
     """The pods of one run.
 
@@ -122,6 +142,9 @@ class Pods:
         #: one thread asks for all whether the API server is back, and when it last was
         self._asking = threading.Lock()
         self._answered = 0.0
+        #: why a pod is ready no more that was, by its name; and where that is heard
+        self._gone: typing.Dict[str, str] = {}
+        self._heard: typing.Optional[WatchFeed] = None
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, ClusterNode]:
@@ -143,7 +166,29 @@ class Pods:
             if offered[name] < 1:
                 error = lacking(wanted, name, known)
                 pods += [RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail) for rail in fabric_rails(fabric)]
-        return (*pods, *self._draw(pool, fabric, {name: number for name, number in offered.items() if number}, seconds))
+        pods += self._draw(pool, fabric, {name: number for name, number in offered.items() if number}, seconds)
+        if self._heard is None:
+            self._heard = WatchFeed(self._cluster, {}, ("Pod",), SELECTOR)
+            self._heard.start()
+            threading.Thread(target=self._hear, args=(self._heard,), daemon=True).start()
+        return tuple(pods)
+
+    def _hear(self, feed: WatchFeed) -> None:
+        """Which pods are lost in the middle. A node that dies ends no connection, and each command there would be awaited to the end of its time."""
+        while not self._over:
+            change = feed.get(1.0)
+            for item in change.items if change is not None and change.action in ("replace", "put", "drop") else ():
+                name, detail = name_of(item), _lost(item, change is not None and change.action == "drop")
+                if detail and name in self._shells:
+                    self._gone[name] = detail
+                elif not detail:
+                    self._gone.pop(name, None)
+        feed.stop()
+
+    def gone(self, *pods: RdmaPod) -> typing.Optional[Failure]:
+        """Whether one of these pods was ready and is so no more, as far as that was heard."""
+        found = next(((item, self._gone[item.name]) for item in pods if item.name in self._gone), None)
+        return _gone(*found) if found is not None else None
 
     def discard(self, pool: concurrent.futures.Executor, pods: typing.Iterable[RdmaPod]) -> None:
         """Have pods go that are of no more use, and wait for none of them. What cannot be deleted now is deleted with the others at the end."""
@@ -202,7 +247,8 @@ class Pods:
                 self._uids[result.name] = self._made(wanted, lost)["metadata"]["uid"]
                 return result
             except ApiError as error:
-                if not away(error) or self._over or self._clock() >= end:
+                # the API server answers so as long as a webhook does not, which is a cause to be told, and at once
+                if not away(error) or "webhook" in error.text or self._over or self._clock() >= end:
                     if error.status == 0:
                         raise
                     return dataclasses.replace(result, error=error.text, cause="stuck" if error.reason == "AlreadyExists" else "refused")
@@ -467,10 +513,9 @@ class Pods:
                 stand = state_of_pod(self._cluster.get("Pod", item.namespace, item.name))
             except ApiError as error:
                 if error.absent:
-                    return Failure("pod_gone", f"the pod {item.name} on {item.node} was deleted")
+                    return _gone(item, _DELETED)
                 continue
-            if stand.phase != "ready":
-                # it was ready before
-                detail = "it is ready no more, as when its node is lost" if stand.phase == "waiting" else stand.detail
-                return Failure("deadline" if _OVERDUE in detail else "pod_gone", f"the pod {item.name} on {item.node}: {detail}"[:300])
+            detail = _unready(stand)
+            if detail:
+                return _gone(item, detail)
         return None

@@ -23,6 +23,8 @@ Judge = typing.Callable[[CommandResult], typing.Optional[Failure]]
 Outcome = typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]
 #: a connection to a container, opened where there is none
 Opened = typing.Callable[[], Shell]
+#: why the ends are awaited no longer; empty as long as they are
+Lost = typing.Callable[[], str]
 
 
 def failure_of(result: CommandResult) -> typing.Optional[Failure]:
@@ -36,7 +38,13 @@ def line_of(result: CommandResult) -> str:
 
 
 def both(
-    there: typing.Tuple[Opened, Command], here: typing.Tuple[Opened, Command], up: str, limit: int, judge_server: bool, judge: Judge = failure_of
+    there: typing.Tuple[Opened, Command],
+    here: typing.Tuple[Opened, Command],
+    up: str,
+    limit: int,
+    judge_server: bool,
+    judge: Judge = failure_of,
+    lost: Lost = str,
 ) -> Outcome:
     """Run a server, and its client once the server is up. What the client did, and the failure of either.
 
@@ -44,28 +52,29 @@ def both(
     :param limit: seconds that the client has inside of its container
     :param judge_server: whether the server's exit code counts; rping's does not (it fails on success)
     :param judge: of what the client did; its exit code, unless something else is given
+    :param lost: for a container that is gone says no more that it is
     """
     try:
         server, client = there[0](), here[0]()
         server.start(there[1])
-        return _client(server, client, here[1], up, limit, judge_server, judge)
+        return _client(server, client, here[1], up, limit, judge_server, judge, lost)
     except ApiError as error:
         return None, Failure("exec_lost", str(error)[:300])
 
 
-def _client(server: Shell, client: Shell, command: Command, up: str, limit: int, judge_server: bool, judge: Judge) -> Outcome:
+def _client(server: Shell, client: Shell, command: Command, up: str, limit: int, judge_server: bool, judge: Judge, lost: Lost) -> Outcome:
     if not server.wait_for(up, SERVER_LIMIT) and not server.running:
         ended = server.wait(0)
         return None, failure_of(ended) or Failure("peer_gone", "the server ended at once")
     for _number in range(TRIES):
         client.start(command)
-        ran = client.wait(limit + SLACK)
+        ran = client.wait(limit + SLACK, lost)
         failure = judge(ran)
         # it said that it is about to listen: a client that came a moment too early tries again, as long as the server runs
         if failure is None or failure.kind not in RETRIED or not server.running:
             break
     if failure is None and judge_server:
-        failure = failure_of(server.wait(SLACK))
+        failure = failure_of(server.wait(SLACK, lost))
     elif failure is not None:
         failure = _left(server, limit, failure) or failure
     return ran, failure

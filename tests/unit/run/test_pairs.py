@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import json
+import queue
 import threading
+import time
 import typing
 
 import pytest
@@ -38,6 +40,10 @@ CRASHED = CommandResult("", 139, "timeout: the monitored command dumped core\n")
 REFUSED = CommandResult("", 1, "Couldn't connect to 10.0.0.2:18603\n")
 
 
+#: of a command that ends only when nobody waits for it any more, and the seconds after which a test gives up
+HANGS, DEADLINE = CommandResult("", None, "", True), 30.0
+
+
 class Shell:
     """A pod's shell: the probe's answer at first, then ``answer`` for each command."""
 
@@ -56,7 +62,11 @@ class Shell:
     def wait_for(self, text: str, seconds: float) -> bool:
         return True
 
-    def wait(self, seconds: int) -> CommandResult:
+    def wait(self, seconds: int, lost: typing.Callable[[], str] = str) -> CommandResult:
+        end = time.monotonic() + DEADLINE
+        while self.result is HANGS and time.monotonic() < end:
+            if lost():
+                return CommandResult("", None, "", error=lost())
         return self.result
 
     def close(self) -> None:
@@ -671,6 +681,44 @@ def test_a_pod_that_is_gone_is_named_and_not_what_its_absence_looks_like() -> No
     failed = {(pair.client, pair.server): (pair.failure, pair.evidence) for pair in facts.pairs if pair.failure and not pair.again}
     assert ("pod_gone", "the pod linerate-storage-c on c was deleted") in failed.values()
     assert all("c" in pair for pair in failed)
+
+
+def test_a_node_that_dies_is_heard_of_at_once_and_asked_no_more() -> None:
+    class Dies(Api):
+        watchers: typing.ClassVar[typing.List["queue.Queue[typing.Any]"]] = []
+
+        def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
+            mine: "queue.Queue[typing.Any]" = queue.Queue()
+            self.watchers.append(mine)
+            # what came between its list and this
+            yield from map(self.event, tuple(self.pods.values()))
+            yield from iter(mine.get, None)
+
+        @staticmethod
+        def event(pod: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+            return {"type": "MODIFIED", "object": {**pod, "metadata": {**pod["metadata"], "resourceVersion": "2"}}}
+
+    api = Dies(("a", "b", "c"))
+
+    def dies(node: str, command: typing.Tuple[str, ...]) -> typing.Optional[CommandResult]:
+        lost = api.pods["linerate-storage-c"]
+        alive = lost["status"]["conditions"][1]["status"] == "True"
+        assert alive or node != "c"
+        if alive and node == "c" and "ib_write_bw" in command:
+            lost["status"]["conditions"][1] = {"type": "Ready", "status": "False", "reason": "NodeNotReady"}
+            for watcher in api.watchers:
+                watcher.put(api.event(lost))
+            return HANGS
+        return None
+
+    api.answers = {(tool, end): dies for tool in ("rping", "ib_write_bw") for end in ("client", "server")}
+    facts, _lines = run(api, ("a", "b", "c"))
+    told = "the pod linerate-storage-c on c: it is ready no more, as when its node is lost"
+    assert {(pair.client, pair.server): pair.evidence for pair in facts.pairs} == {
+        ("a", "b"): "",
+        ("b", "a"): "",
+        **dict.fromkeys((("a", "c"), ("c", "a"), ("b", "c"), ("c", "b")), told),
+    }
 
 
 def test_a_pod_that_goes_while_it_is_looked_into_is_named_as_gone() -> None:
