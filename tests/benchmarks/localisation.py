@@ -80,7 +80,7 @@ class Size:
         """:raises NotStarted: there is no opensm to be had"""
         if self.engine:
             return simulated_fabric.read(simulated_fabric.Shape(len(self.hosts), self.spines, self.hosts[0], self.rails), self.engine).ways()
-        return tree(self.hosts, self.spines, self.pods, self.cores, self.rails)
+        return tree(self.hosts, self.spines, self.pods, self.cores, self.rails, across=True)
 
     def __str__(self) -> str:
         return self.name

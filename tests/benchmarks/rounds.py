@@ -148,6 +148,9 @@ class Pods:
             job = asyncio.create_task(self.job(data[1:].decode(), say))
             jobs.add(job)
             job.add_done_callback(jobs.discard)
+        # what runs in a pod ends with its connection
+        for job in jobs:
+            job.cancel()
         return socket
 
     async def job(self, line: str, say: typing.Callable[[int, str], typing.Awaitable[None]]) -> None:
@@ -163,13 +166,17 @@ class Pods:
         port = command[command.index("-p") + 1]
         client = "-c" in command if ping else command[-1].count(".") == 3
         if client:
-            await asyncio.sleep(PING_SECONDS if ping else self.seconds)
+            await self.run(PING_SECONDS if ping else self.seconds)
             await out(PINGS if ping else TABLE)
             self.served[port, str(ping)].set()
         else:
             ended = self.served[port, str(ping)] = asyncio.Event()
             await out(commands.PING_SERVER_UP if ping else commands.BANDWIDTH_SERVER_UP)
             await ended.wait()
+
+    async def run(self, seconds: float) -> None:
+        """A client measures."""
+        await asyncio.sleep(seconds)
 
 
 class Timed(Bench):

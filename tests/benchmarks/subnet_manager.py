@@ -70,7 +70,7 @@ def worked_out(name: str, engine: str, topology: str, tables: str, seconds: typi
     start = time.monotonic()
     seen, forwarding = ibnetdiscover.parse(topology), dump_fts.parse(tables)
     parsed = time.monotonic()
-    ways = Ways(seen, forwarding, simulated_fabric.ends_of(seen))
+    ways = Ways(seen, forwarding, simulated_fabric.ends_of(seen), across=True)
     first = cover(ways)
     scheduled = time.monotonic()
     used = coverage(ways, [test for item in first.rounds for test in item.tests])

@@ -4,7 +4,7 @@
 
 A server in another process plays a rollout over HTTP: each node's sync begins, makes its virtual functions, and the kubelet offers them. The wait is
 measured beside a loop of the same run that lists nodes and node states every few seconds, as ``kubernetes.core.k8s_info`` with ``until`` does; it uses the
-same parsers and the same judgement, and is not charged for the start of a module at each turn.
+same parsers and the same judgement, and is not charged for the start of a module at each turn. A node state has 8 HCAs.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Size:
 
 
 SMALLEST = Size(4, 1.0, 0.25)
+#: of a node, as those have that RDMA networks are made for, and virtual functions of each one but the first
+HCAS, FUNCTIONS = 8, 8
 FIXTURES = ROOT / "tests/unit/fixtures/kubernetes"
 NAMESPACES = dict.fromkeys(IN_NAMESPACE, "ops")
 Resource = typing.Dict[str, typing.Any]
@@ -51,6 +53,18 @@ def fixture(name: str, kind: str) -> Resource:
     return next(item for item in data.get("items", [data]) if item["kind"] == kind)
 
 
+def grown(state: Resource) -> Resource:
+    """A node state with all HCAs: its first one as it is, which the policy is about, and others of which none is asked."""
+    new = copy.deepcopy(state)
+    first = new["status"]["interfaces"][0]
+    for number in range(1, HCAS):
+        hca = {**copy.deepcopy(first), "name": f"ens{number}f0np0", "pciAddress": f"0000:{16 + number:02x}:00.0"}
+        function = hca["Vfs"][0]
+        hca["Vfs"] = [{**function, "vfID": index, "pciAddress": f"0000:{16 + number:02x}:00.{index + 1}"} for index in range(FUNCTIONS)]
+        new["status"]["interfaces"].append(hca)
+    return new
+
+
 def named(resource: Resource, name: str) -> Resource:
     new = copy.deepcopy(resource)
     new["metadata"]["name"] = name
@@ -59,7 +73,7 @@ def named(resource: Resource, name: str) -> Resource:
 
 def serve(pipe: multiprocessing.connection.Connection, size: Size) -> None:
     """Tell where the server is, play the rollout when asked, tell when its last event was made and how often the server was asked."""
-    state, node = fixture("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState"), fixture("node-worker-sriov.yaml", "Node")
+    state, node = grown(fixture("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState")), fixture("node-worker-sriov.yaml", "Node")
     working, bare = copy.deepcopy(state), copy.deepcopy(node)
     working["status"]["syncStatus"] = "InProgress"
     bare["status"]["allocatable"]["openshift.io/igbvf"] = "0"
@@ -127,8 +141,9 @@ def measure(work: typing.Callable[..., None], size: Size) -> typing.Dict[str, fl
 def main(arguments: Arguments = None) -> Results:
     made = parser(__doc__)
     made.add_argument("--nodes", type=int, default=Size.nodes)
+    made.add_argument("--rollout", type=float, default=Size.rollout, help="seconds of it: the events stay as many, and the loop turns the more often")
     options = made.parse_args(arguments)
-    size = SMALLEST if options.smallest else Size(options.nodes)
+    size = SMALLEST if options.smallest else Size(options.nodes, options.rollout)
     loop_name = f"a list every {size.turn:g} s"
     watch, loop = measure(by_watch, size), measure(by_loop, size)
     words = f"{size.nodes} nodes, {3 * size.nodes} events in {size.rollout:g} s"

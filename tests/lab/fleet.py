@@ -97,10 +97,13 @@ class Kubelets(rounds.Pods):
         self._dead: typing.Set[str] = set()
         self._open: typing.Dict[str, typing.Set[asyncio.Transport]] = collections.defaultdict(set)
         self._jobs: typing.Set["asyncio.Task[None]"] = set()
+        self._clients, self._since, self._measured = 0, 0.0, 0.0
 
     async def serve(self) -> None:
         application = web.Application()
-        application.add_routes([web.get("/exec/{namespace}/{pod}/{container}", self.exec), web.get("/die/{nodes}", self.die)])
+        application.add_routes(
+            [web.get("/exec/{namespace}/{pod}/{container}", self.exec), web.get("/die/{nodes}", self.die), web.get("/measured", self.measured)]
+        )
         runner = web.AppRunner(application, access_log=None)
         await runner.setup()
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -169,6 +172,21 @@ class Kubelets(rounds.Pods):
         finally:
             mine.discard(transport)
 
+    async def run(self, seconds: float) -> None:
+        if not self._clients:
+            self._since = time.monotonic()
+        self._clients += 1
+        try:
+            await super().run(seconds)
+        finally:
+            self._clients -= 1
+            if not self._clients:
+                self._measured += time.monotonic() - self._since
+
+    async def measured(self, _request: web.Request) -> web.Response:
+        """Seconds in which anything was measured anywhere."""
+        return web.json_response(self._measured)
+
     async def die(self, request: web.Request) -> web.Response:
         nodes = request.match_info["nodes"].split(",")
         for node in nodes:
@@ -189,11 +207,13 @@ class Faults:
 
     :ivar dead: nodes that die
     :ivar own: seconds that all tests take
+    :ivar away: seconds for which there was no API server
     """
 
     dead: typing.Sequence[str]
     own: float
     restart: typing.Callable[[], None]
+    away: float = 0.0
     failed: typing.List[BaseException] = dataclasses.field(default_factory=list)
 
     def begin(self) -> None:
@@ -203,12 +223,22 @@ class Faults:
     def _run(self) -> None:
         try:
             time.sleep(self.own / 8)
-            with urllib.request.urlopen(f"http://127.0.0.1:{ORDERS_PORT}/die/{','.join(self.dead)}") as answer:
-                assert answer.status == 200
+            assert order(f"die/{','.join(self.dead)}") == list(self.dead)
             time.sleep(self.own / 2)
+            start = time.monotonic()
             self.restart()
+            self.away = time.monotonic() - start
         except BaseException as error:
             self.failed.append(error)
+
+
+def order(path: str) -> typing.Any:
+    """What the stand-in answers.
+
+    :raises OSError: it does not
+    """
+    with urllib.request.urlopen(f"http://127.0.0.1:{ORDERS_PORT}/{path}") as answer:
+        return json.load(answer)
 
 
 class Stage(rounds.Timed):
@@ -296,17 +326,21 @@ def inside(folder: pathlib.Path, number: int, seconds: float, calm: bool) -> typ
             facts, stage, everything = run(authority.path(f"{USER}.kubeconfig"), nodes, faults)
             assert faults is None or not faults.failed, faults.failed
             judge(facts, nodes, () if calm else dead)
-            yield from results(number, own, stage, everything, requests_in(controlplane.audit_log(folder)), calm)
+            yield from results(number, own, order("measured"), stage, everything, requests_in(controlplane.audit_log(folder)), faults)
         finally:
             kubelets.terminate()
             processes.stop(*processes.names())
 
 
-def results(number: int, own: float, stage: Stage, everything: float, asked: typing.Counter[str], calm: bool) -> typing.Iterator[Result]:
+def results(
+    number: int, own: float, measured: float, stage: Stage, everything: float, asked: typing.Counter[str], faults: typing.Optional[Faults]
+) -> typing.Iterator[Result]:
+    """:param measured: seconds in which anything was measured, also what was measured anew"""
     size, tools = f"{number} nodes, {ROUNDS} rounds", "the tests alone"
-    what = "calm" if calm else f"{SHARE_DEAD:.0%} of the nodes die, the API server restarts"
+    what = "calm" if faults is None else f"{SHARE_DEAD:.0%} of the nodes die, the API server is away for {faults.away:.1f} s"
     yield Result(tools, size, own, "s", 1.0, tools)
     yield Result("measurements", size, stage.seconds, "s", stage.seconds / own, tools, f"{what}; {stage.processor:.1f} processor s")
+    yield Result("seconds of them in which nothing was measured", size, stage.seconds - measured, "s", (stage.seconds - measured) / measured, "the others")
     yield Result("with the life of the pods", size, everything, "s", everything / own, tools)
     total = sum(asked.values())
     note = ", ".join(f"{count} x {kind}" for kind, count in asked.most_common())

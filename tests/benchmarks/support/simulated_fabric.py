@@ -119,7 +119,7 @@ class Read:
 
     def ways(self) -> Ways:
         topology = ibnetdiscover.parse(self.topology)
-        return Ways(topology, dump_fts.parse(self.tables), ends_of(topology))
+        return Ways(topology, dump_fts.parse(self.tables), ends_of(topology), across=True)
 
 
 def read(shape: Shape, engine: str) -> Read:
