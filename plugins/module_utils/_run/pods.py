@@ -117,8 +117,8 @@ def _lost(item: Resource, dropped: bool) -> str:
 
 
 def _gone(item: RdmaPod, detail: str) -> Failure:
-    told = detail if detail == _DELETED else f": {detail}"
-    return Failure("deadline" if _OVERDUE in detail else "pod_gone", f"the pod {item.name} on {item.node}{' ' if told == detail else ''}{told}"[:300])
+    joint = " " if detail == _DELETED else ": "
+    return Failure("deadline" if _OVERDUE in detail else "pod_gone", f"the pod {item.name} on {item.node}{joint}{detail}"[:300])
 
 
 class Pods:
