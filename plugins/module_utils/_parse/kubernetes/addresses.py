@@ -14,6 +14,8 @@ import dataclasses
 import ipaddress
 import typing
 
+from ..._model.boundary.addresses import ADDRESS
+
 Address = typing.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 Network = typing.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
@@ -295,7 +297,5 @@ def _hole(item: str, index: int, version: int) -> Network:
 
 
 def _address_or_none(text: str) -> typing.Optional[Address]:
-    try:
-        return ipaddress.ip_address(text.strip())
-    except ValueError:
-        return None
+    found = ADDRESS.parse(text.strip())
+    return None if found is None else ipaddress.ip_address(found)

@@ -12,6 +12,7 @@ import json
 import typing
 
 from ..._model.boundary.form import Form, shown
+from ..._model.boundary.times import EARLIEST, moment
 from ..._model.disruption import LabelExpression, LabelSelector
 from ..._model.errors import RdmaError
 
@@ -133,15 +134,33 @@ def labels_of(resource: Resource) -> typing.Dict[str, str]:
     return {str(key): str(value) for key, value in mapping_at(resource, "metadata", "labels").items()}
 
 
+def known(form: Form, value: typing.Any) -> str:
+    """The text as its type writes it; empty where it is absent or not of the type, which is not known then. For what a node says of itself, and no list may
+    end with."""
+    return form.parse(value) or ""
+
+
+_LONGEST_NUMBER = 20
+#: of 64 bits, as the API server has them
+_MOST = 2**63 - 1
+
+
 def number_of(value: typing.Any, what: str) -> int:
-    """A whole number.
+    """A whole number of 64 bits.
 
     :raises ResourceError: it is none
     """
-    try:
-        return int(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ResourceError(f"{what}: '{str(value)[:100]}' is no whole number") from None
+    found: typing.Any = value
+    if isinstance(value, str) and len(value) <= _LONGEST_NUMBER and value.isascii() and value.lstrip("-").isdigit():
+        try:
+            found = int(value)
+        except ValueError:
+            found = None
+    elif isinstance(value, float) and value.is_integer():
+        found = int(value)
+    if not isinstance(found, int) or isinstance(found, bool) or not -_MOST <= found <= _MOST:
+        raise ResourceError(f"{what}: '{shown(value if isinstance(value, str) else str(value)[:100])}' is no whole number")
+    return found
 
 
 def selector_of(parent: Resource, key: str, what: str) -> typing.Optional[LabelSelector]:
@@ -157,10 +176,6 @@ def selector_of(parent: Resource, key: str, what: str) -> typing.Optional[LabelS
 
 
 def moment_of(text: typing.Any) -> typing.Optional[datetime.datetime]:
-    """Time or MicroTime (RFC 3339 without or with microseconds) as UTC; None when it is absent or no time."""
-    for form in ("%Y-%m-%dT%H:%M:%S.%fZ", "%Y-%m-%dT%H:%M:%SZ"):
-        try:
-            return datetime.datetime.strptime(str(text), form).replace(tzinfo=datetime.timezone.utc)
-        except ValueError:
-            continue
-    return None
+    """Time or MicroTime (RFC 3339 without or with microseconds) as UTC; None when it is absent or no time, or before all that can be true."""
+    found = moment(text)
+    return found if found is not None and found >= EARLIEST else None

@@ -11,6 +11,7 @@ import dataclasses
 import re
 import typing
 
+from ..._model.boundary.devices import RDMA_DEVICE
 from ..._model.errors import RdmaError
 from ..._model.host import MemlockProof
 
@@ -39,7 +40,7 @@ def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
         user=_number(seen["user"], "user"),
         soft=_limit(seen["soft"], "soft"),
         hard=_limit(seen["hard"], "hard"),
-        device=seen.get("device", ""),
+        device=RDMA_DEVICE.parse(seen.get("device")) or "",
         asked=_number(seen["asked"], "asked"),
     )
     lines = [line.strip()[:_LONGEST] for line in text.splitlines() if line.strip() and not _KEYS.match(line)]
