@@ -19,6 +19,7 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.kubernetes import CommandResult, Container
+from .._model.operand import one_line
 from .._parse.kubernetes.core import status_message
 from .._parse.kubernetes.refusal import explain
 from .._parse.pods.framing import ERROR, STDOUT
@@ -508,12 +509,16 @@ class Shell:
         return part(self._stream, self._number)
 
     def start(self, command: typing.Sequence[str]) -> None:
-        """Start a command. The shell ends the one before it, if that still runs."""
+        """Start a command. The shell ends the one before it, if that still runs.
+
+        :raises OperandError: a word has a control character. The protocol has one command a line, and no quotes of a shell keep a newline in its line
+        """
+        line = shlex.join(one_line(word, "a word of the command") for word in command)
         if self._number:
             # nothing of the commands before the last one is needed any more
             self._stream = self._stream[max(0, self._stream.rfind(f"\n{MARK} {self._number - 1} ")) :]
         self._number += 1
-        self._begin(shlex.join(command))
+        self._begin(line)
         self._channels.write(f"{self._number} {self._command}\n".encode())
 
     def _pump(self, seconds: float) -> None:
