@@ -16,7 +16,7 @@ from .._model.intent import Fabric
 from .._model.observers import ObserversFacts
 from .._observe.kubernetes import Clock, Cluster, Shell
 from .._parse.kubernetes.core import internal_address
-from .._parse.kubernetes.resource import name_of
+from .._parse.kubernetes.resource import Resource, name_of
 from .._parse.pods import perftest
 from .._parse.pods.host import Host, host, throttled
 from .._render import commands
@@ -80,9 +80,9 @@ class Layers:
         self._hosts: typing.Dict[typing.Tuple[str, str], _OnHost] = {}
 
     @functools.cached_property
-    def _nodes(self) -> typing.Mapping[str, typing.Optional[str]]:
-        """The addresses of the nodes among each other. Who measures may list nodes, and need not be let to get one."""
-        return {name_of(item): internal_address(item) for item in self._cluster.list("Node").items}
+    def _nodes(self) -> typing.Mapping[str, Resource]:
+        """The nodes as the API server lists them. Who measures may list nodes, and need not be let to get one."""
+        return {name_of(item): item for item in self._cluster.list("Node").items}
 
     def close(self) -> None:
         """Leave the observers. What still runs there ends with its connection, and by its own limit."""
@@ -191,7 +191,8 @@ class Layers:
         """
         node = ends[1].node
         if connection == "tcp":
-            address = self._nodes.get(node)
+            # what is no address is the error of this node's steps alone
+            address = internal_address(self._nodes.get(node, {}))
             if address is None:
                 raise _NoStep(f"the node {node} tells no InternalIP")
             return address

@@ -411,6 +411,12 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.sriov_operator.operator_settings": Data(
         parser("kubernetes.sriov_operator.operator_settings"), [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})], (OperatorSettings(),)
     ),
+    "kubernetes.inventory.inventory": Data(
+        lambda item: len(parser("kubernetes.inventory.inventory")([item]).nodes), objects("node-worker-sriov.yaml", "Node"), (0,)
+    ),
+    "kubernetes.core.internal_addresses": Data(
+        parser("kubernetes.core.internal_addresses"), [named(status={"addresses": [{"type": "InternalIP", "address": "10.0.0.2"}]})], ((),)
+    ),
     "kubernetes.inventory.inventory_node": Data(parser("kubernetes.inventory.inventory_node"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.core.budget": Data(parser("kubernetes.core.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]),
     "kubernetes.core.pod": Data(parser("kubernetes.core.pod"), POD),

@@ -8,10 +8,11 @@ import dataclasses
 import json
 import typing
 
+from ..._model.boundary.addresses import HOST_ADDRESS
 from ..._model.disruption import Budget, ClusterPod
 from ..._model.kubernetes import ClusterNode, Workload
 from .quantity import whole
-from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, number_of, selector_of, title_of
+from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, number_of, selector_of, text_of, title_of
 
 
 def node(resource: Resource) -> ClusterNode:
@@ -37,10 +38,24 @@ def node(resource: Resource) -> ClusterNode:
 
 
 def internal_address(resource: Resource) -> typing.Optional[str]:
-    """The address of a v1 Node among nodes, IPv4 if it has both; None where it tells none."""
-    found = items_of(mapping_at(resource, "status"), "addresses", "Node")
-    own = [str(item.get("address")) for item in found if item.get("type") == "InternalIP" and item.get("address")]
-    return next(iter(sorted(own, key=lambda address: ":" in address)), None)
+    """The address of a v1 Node among nodes, IPv4 if it has both; None where it tells none.
+
+    :raises ResourceError: see ``internal_addresses``
+    """
+    return next(iter(sorted(internal_addresses(resource), key=lambda address: ":" in address)), None)
+
+
+def internal_addresses(resource: Resource) -> typing.Tuple[str, ...]:
+    """All addresses of a v1 Node among nodes, the kubelet's first one first.
+
+    The kubelet writes them, and the API server takes any text.
+
+    :raises ResourceError: no Node, or one of them is no address that another machine reaches
+    """
+    what = title_of(resource)
+    found = items_of(mapping_at(resource, "status"), "addresses", what)
+    own = [item.get("address") for item in found if item.get("type") == "InternalIP" and item.get("address")]
+    return tuple(text_of(HOST_ADDRESS, address, f"{what}: its InternalIP") for address in own)
 
 
 def _machine_config(annotations: Resource) -> str:

@@ -7,8 +7,10 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.inventory import InventoryNode
-from .resource import Resource, items_of, labels_of, mapping_at, name_of
+from ..._model.boundary.kubernetes import GROUP_WORD, LABEL_KEY, LABEL_VALUE, SUBDOMAIN
+from ..._model.inventory import Inventory, InventoryNode
+from .core import internal_addresses
+from .resource import Resource, ResourceError, labels_of, mapping_at, name_of, refusal, text_of, title_of
 
 #: labels that tell a group, the first that a node has. Models: NVIDIA's GPU feature discovery, Kubernetes. Leaves: topograph 1.0, and before
 _LABELS: typing.Dict[str, typing.Tuple[str, ...]] = {
@@ -20,23 +22,59 @@ _NFD_OS = ("feature.node.kubernetes.io/system-os_release.ID", "feature.node.kube
 #: rendered-<pool>-<hash> [machine-config-operator pkg/controller/render/render_controller.go]
 _RENDERED = re.compile(r"rendered-(.+)-[0-9a-f]{32}")
 #: from the version on, in an image's name: "Ubuntu 22.04.4 LTS", "Talos (v1.9.1)", "Bottlerocket OS 1.20.3 (aws-k8s-1.29)"
+_LONGEST_IMAGE = 200
 _VERSION = re.compile(r"[\s(]+v?\d.*")
 
 
+def inventory(resources: typing.Iterable[Resource]) -> Inventory:
+    """The nodes; what is none is named and left out, and the others go on. Raises nothing."""
+    nodes, refused = [], []
+    for resource in resources:
+        try:
+            nodes.append(inventory_node(resource))
+        except ResourceError as error:
+            refused.append(str(error))
+    return Inventory(tuple(nodes), tuple(refused))
+
+
 def inventory_node(resource: Resource) -> InventoryNode:
-    """:raises ResourceError: no Node"""
-    name, labels = name_of(resource), labels_of(resource)
-    addresses = items_of(mapping_at(resource, "status"), "addresses", f"Node {name}")
-    address = next((str(item.get("address") or "") for item in addresses if item.get("type") == "InternalIP"), "")
+    """A Node. The kubelet writes its addresses, its labels and the name of its system: what is not of its type is left out, and ``error`` names it.
+
+    :raises ResourceError: no Node, or one whose name is none of a Node
+    """
+    name = text_of(SUBDOMAIN, name_of(resource), f"{title_of(resource)}: metadata.name")
+    refused: typing.List[str] = []
+    address = ""
+    try:
+        address = next(iter(internal_addresses(resource)), "")
+    except ResourceError as error:
+        refused.append(str(error))
+    labels = {}
+    for key, value in labels_of(resource).items():
+        if LABEL_KEY.fits(key) and (not value or LABEL_VALUE.fits(value)):
+            labels[key] = value
+        else:
+            refused.append(refusal(f"Node {name}: label", f"{key}: {value}", LABEL_VALUE))
+    groups = {}
+    for group, text in _told(resource, labels).items():
+        if GROUP_WORD.fits(text):
+            groups[group] = text
+        elif text:
+            refused.append(refusal(f"Node {name}: what it tells of its {group}", text, GROUP_WORD))
+    return InventoryNode(name, address, labels, groups, "; ".join(refused))
+
+
+def _told(resource: Resource, labels: typing.Mapping[str, str]) -> typing.Dict[str, str]:
+    """By kind of group what the node says of itself; empty where it says nothing."""
     found = {group: next((labels[key] for key in keys if labels.get(key)), "") for group, keys in _LABELS.items()}
     found["os"] = _os(labels, str(mapping_at(resource, "status", "nodeInfo").get("osImage") or ""))
     found["pool"] = _pool(mapping_at(resource, "metadata", "annotations"))
-    return InventoryNode(name, address, labels, {group: value for group, value in sorted(found.items()) if value})
+    return dict(sorted(found.items()))
 
 
 def _os(labels: typing.Mapping[str, str], image: str) -> str:
     """By node feature discovery with its version, as the os-release file has them; else the name that the kubelet tells, without one."""
-    return "-".join(labels[key] for key in _NFD_OS if labels.get(key)) or _VERSION.sub("", image).strip()
+    return "-".join(labels[key] for key in _NFD_OS if labels.get(key)) or (_VERSION.sub("", image).strip() if len(image) <= _LONGEST_IMAGE else image)
 
 
 def _pool(annotations: Resource) -> str:

@@ -11,6 +11,7 @@ import datetime
 import json
 import typing
 
+from ..._model.boundary.form import Form, shown
 from ..._model.disruption import LabelExpression, LabelSelector
 from ..._model.errors import RdmaError
 
@@ -27,7 +28,7 @@ def title_of(resource: typing.Any) -> str:
         return f"a {type(resource).__name__}"
     metadata = resource.get("metadata")
     name = metadata.get("name", "without a name") if isinstance(metadata, dict) else "without metadata"
-    return f"{resource.get('kind', 'resource')} {name}"
+    return f"{shown(resource.get('kind', 'resource'))} {shown(name)}"
 
 
 def mapping_at(resource: typing.Any, *path: str) -> typing.Dict[str, typing.Any]:
@@ -95,6 +96,36 @@ def json_of(text: typing.Any, what: str) -> typing.Any:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise ResourceError(f"{what} is no JSON: {error}") from None
+
+
+def refusal(what: str, value: typing.Any, form: Form) -> str:
+    """That a text is not of its type, in words.
+
+    :param what: whose text it is
+    """
+    return f"{what} '{shown(value)}' is refused: it is not {form.expected}"
+
+
+def text_of(form: Form, value: typing.Any, what: str) -> str:
+    """A text of a resource as its type writes it.
+
+    :param what: where it stands, for the message
+    :raises ResourceError: it is not of the type
+    """
+    found = form.parse(value)
+    if found is None:
+        raise ResourceError(refusal(what, value, form))
+    return found
+
+
+def text_at(form: Form, parent: Resource, key: str, what: str) -> str:
+    """The text at ``key`` as its type writes it; empty where it is absent or empty.
+
+    :param what: whose text it is, for the message
+    :raises ResourceError: it is not of the type
+    """
+    value = parent.get(key)
+    return "" if value is None or value == "" else text_of(form, value, f"{what}: {key}")
 
 
 def labels_of(resource: Resource) -> typing.Dict[str, str]:

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""IP addresses. A zone (``fe80::1%eth0``) is a name of an interface behind an address, free text for the standard library, and is refused."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing
+
+from .form import Form
+
+#: no text of an address, a prefix behind it, or a range of two is longer
+_LONGEST = 100
+
+
+def _read(make: typing.Callable[[str], typing.Any]) -> typing.Callable[[str], typing.Optional[str]]:
+    """What reads a text by a class of ``ipaddress``, and writes it in its shortest form."""
+
+    def read(text: str) -> typing.Optional[str]:
+        if "%" in text or not text.isascii():
+            return None
+        try:
+            return str(make(text))
+        except ValueError:
+            return None
+
+    return read
+
+
+def _host(text: str) -> str:
+    """:raises ValueError: no address, or one that can't be that of a node among nodes"""
+    found = ipaddress.ip_address(text)
+    if found.is_loopback or found.is_unspecified or found.is_multicast or found.is_link_local or found == ipaddress.IPv4Address("255.255.255.255"):
+        raise ValueError(text)
+    mapped = getattr(found, "ipv4_mapped", None)
+    return _host(str(mapped)) if mapped is not None else str(found)
+
+
+ADDRESS = Form("an IP address such as 10.0.0.2 or fd00::2, without a zone", _LONGEST, _read(ipaddress.ip_address))
+#: loopback leads to whoever asks, which for a run is the controller
+HOST_ADDRESS = Form("an IP address that other machines reach, such as 10.0.0.2 or fd00::2: no loopback, link-local or multicast one", _LONGEST, _read(_host))
+INTERFACE_ADDRESS = Form("an IP address with its prefix, such as 10.0.0.2/24", _LONGEST, _read(ipaddress.ip_interface))
+NETWORK = Form("a network with its prefix, such as 10.0.0.0/24", _LONGEST, _read(ipaddress.ip_network))
+
+Address = typing.Annotated[str, ADDRESS]
+HostAddress = typing.Annotated[str, HOST_ADDRESS]
+Network = typing.Annotated[str, NETWORK]

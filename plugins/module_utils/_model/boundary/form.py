@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a text of one type looks like: the one place that says which texts from outside are of the type.
+
+A cluster, a node, a pod, a BMC and a folder all give text. A parser holds each text against its form before anything else sees it. A field of a dataclass names
+the form in its annotation, ``Annotated[str, FORM]``, so that the loader holds the facts of a folder against the same forms.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..errors import ParseError
+from ..text import plain
+
+#: characters of a refused text that a message shows
+_SHOWN = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """One type of text.
+
+    :ivar expected: the form in words, with an example, for messages: ``an IP address such as 10.0.0.2``
+    :ivar longest: most characters; a longer text is refused before ``read`` looks at it
+    :ivar read: takes a text and returns it as the type writes it (lower case, shortest form), or None where the text is not of the type
+    """
+
+    expected: str
+    longest: int
+    read: typing.Callable[[str], typing.Optional[str]]
+
+    def parse(self, value: typing.Any) -> typing.Optional[str]:
+        """The text as the type writes it; None for any other text, and for what is no text."""
+        if not isinstance(value, str) or not value or len(value) > self.longest:
+            return None
+        return self.read(value)
+
+    def fits(self, value: typing.Any) -> bool:
+        """Whether it is a text of this type."""
+        return self.parse(value) is not None
+
+    def of(self, value: typing.Any, source: str) -> str:
+        """The text as the type writes it.
+
+        :param source: what gave it, for the message
+        :raises ParseError: it is not of the type
+        """
+        found = self.parse(value)
+        if found is None:
+            raise ParseError(source, shown(value), self.expected)
+        return found
+
+
+def shown(value: typing.Any) -> str:
+    """A refused value as a message may show it: short, in one line, without characters that steer a terminal."""
+    return plain(value if isinstance(value, str) else f"a {type(value).__name__}", _SHOWN).replace("\n", "\\n")
+
+
+def pattern(expression: typing.Pattern[str]) -> typing.Callable[[str], typing.Optional[str]]:
+    """What reads the texts that the whole expression matches, and leaves them as they are."""
+    return lambda text: text if expression.fullmatch(text) else None

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Names of Kubernetes. [k8s.io/apimachinery pkg/util/validation/validation.go, pkg/api/validation/path/name.go]"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from .form import Form, pattern
+
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+#: of a label key or a qualified name behind the '/', and of a label value
+_WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
+#: a name of any object: roles and their bindings have colons
+_OBJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:@-]{0,251}[A-Za-z0-9])?", re.ASCII)
+_GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./+_-]{0,99}", re.ASCII)
+_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}", re.ASCII)
+
+
+def _is_subdomain(text: str) -> bool:
+    """RFC 1123: labels with dots between. Kubernetes holds the whole to 253 characters, a single label to no length of its own."""
+    return (
+        len(text) <= 253 and all(part and part.strip("-") and part[0] != "-" and part[-1] != "-" for part in text.split(".")) and bool(_SIGNS.fullmatch(text))
+    )
+
+
+_SIGNS = re.compile(r"[a-z0-9.-]{1,253}", re.ASCII)
+
+
+def _subdomain(text: str) -> typing.Optional[str]:
+    return text if _is_subdomain(text) else None
+
+
+def _qualified(text: str) -> typing.Optional[str]:
+    """A word, or a subdomain, '/' and a word."""
+    domain, slash, word = text.rpartition("/")
+    return text if _WORD.fullmatch(word) and (not slash or _is_subdomain(domain)) else None
+
+
+def _in_domain(text: str) -> typing.Optional[str]:
+    return _qualified(text) if "/" in text else None
+
+
+def _in_namespace(text: str) -> typing.Optional[str]:
+    namespace, _slash, name = text.partition("/")
+    return text if _LABEL.fullmatch(namespace) and _is_subdomain(name) else None
+
+
+LABEL = Form("a name of small letters, digits and '-', up to 63 characters, such as gpu-jobs", 63, pattern(_LABEL))
+SUBDOMAIN = Form("a name of small letters, digits, '-' and '.', up to 253 characters, such as worker-1.example.com", 253, _subdomain)
+OBJECT_NAME = Form("a name of an object of Kubernetes, such as worker-1 or system:node", 253, pattern(_OBJECT))
+LABEL_KEY = Form("a label's key, such as example.com/rack", 317, _qualified)
+#: an empty value is one, and needs no form
+LABEL_VALUE = Form("a label's value, such as hall-2", 63, pattern(_WORD))
+QUALIFIED = Form("a name with or without a domain, such as openshift.io/mlx_compute", 317, _qualified)
+RESOURCE = Form("a resource with its domain, such as openshift.io/mlx_compute", 317, _in_domain)
+NAMESPACED = Form("a namespace and a name, such as test/sriov-ib-compute", 317, _in_namespace)
+#: of an operating system, a model or a place, behind the kind of a group
+GROUP_WORD = Form("a name of letters, digits, spaces and ./+_-, up to 100 characters, such as Debian GNU/Linux", 100, pattern(_GROUP))
+UID = Form("an object's uid", 128, pattern(_UID))
+
+Label = typing.Annotated[str, LABEL]
+Namespace = typing.Annotated[str, LABEL]
+LabelKey = typing.Annotated[str, LABEL_KEY]
+LabelValue = typing.Annotated[str, LABEL_VALUE]
+GroupWord = typing.Annotated[str, GROUP_WORD]
+Subdomain = typing.Annotated[str, SUBDOMAIN]
+ObjectName = typing.Annotated[str, OBJECT_NAME]
+Uid = typing.Annotated[str, UID]
