@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import typing
 
+from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
@@ -75,7 +76,11 @@ class ControllerAction(ActionBase):
 
     def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
         result: Result = super().run(tmp, task_vars)
-        _checked, options = self.validate_argument_spec(argument_spec=dict(self.SPEC), **self.RULES)
+        try:
+            _checked, options = self.validate_argument_spec(argument_spec=dict(self.SPEC), **self.RULES)
+        except AnsibleActionFail as error:
+            # the message quotes the value that was refused, and ansible-core before 2.19 marks only what an action returns
+            return {**result, "failed": True, "msg": error.message}
         try:
             return {**result, "changed": False, **self.work(options, task_vars or {})}
         except LoadError as error:
