@@ -14,8 +14,8 @@ description:
   - Adds the nodes of a Kubernetes or OpenShift cluster to the group C(rdma_nodes), under their Kubernetes names. It needs only a kubeconfig.
   - Ansible reaches a node through its observer, a pod (see R(linerate.rdma.pod,ansible_collections.linerate.rdma.pod_connection)). The node needs neither
     ssh nor Python. Ansible reaches nodes that O(ssh) selects by ssh, at their internal IP address.
-  - Texts of a node that are not valid are left out, with a warning that names the node. If that leaves a node of O(ssh) without an address, it has the connection
-    P(linerate.rdma.refused#connection), so that its tasks are unreachable with the cause. Ansible never takes a text of a node for a template.
+  - Texts of a node that are not valid are left out, with a warning that names the node. If that leaves a node of O(ssh) without an address, it has the
+    connection P(linerate.rdma.refused#connection), so that its tasks are unreachable with the cause. Ansible never takes a text of a node for a template.
   - The name of the file must end with C(linerate.rdma.yml) or C(linerate.rdma.yaml).
   - Finds the API server like the modules of the collection. It uses O(kubeconfig) and O(context), or the environment variables C(K8S_AUTH_*) and
     C(KUBECONFIG), or the same default as C(kubectl).

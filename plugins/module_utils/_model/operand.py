@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Data in a command line: what a tool would read as an option, and what a protocol of one command a line can't carry."""
+"""Data in a command line, in a line of a protocol and in the path of a URL: what these can't carry without becoming something else."""
 
 from __future__ import annotations
+
+import re
 
 from .errors import RdmaError
 from .text import plain
@@ -12,7 +14,7 @@ _SHOWN = 80
 
 
 class OperandError(RdmaError):
-    """A value that stands in no command line. It came from a node, a pod or an object, and a correct one never looks so."""
+    """A value that stands in no command line, line or path. It came from a node, a pod or an object, and a correct one never looks so."""
 
 
 def operand(value: str, what: str) -> str:
@@ -31,7 +33,7 @@ def operand(value: str, what: str) -> str:
 def one_line(value: str, what: str) -> str:
     """Return ``value`` as it is, where it may stand in a protocol of lines.
 
-    :raises OperandError: it has a character of Unicode's categories of controls and line ends (Cc, Zl, Zp)
+    :raises OperandError: it has a character of Unicode's categories of controls and line ends (Cc, Zl, Zp), or one that UTF-8 can't carry (Cs)
     """
     wrong = next((sign for sign in value if _breaks(sign)), None)
     if wrong is not None:
@@ -39,8 +41,21 @@ def one_line(value: str, what: str) -> str:
     return value
 
 
+def part_of_path(name: str) -> str:
+    """Return the name of an object of Kubernetes as it is, for its place in the path of a URL. An empty one is the path of a list.
+
+    [k8s.io/apimachinery pkg/api/validation/path: no name is ``.`` or ``..``, or has ``/`` or ``%``]
+
+    :raises OperandError: it would be more than this part of the path
+    """
+    if _NO_PART.search(name):
+        raise OperandError(f"{plain(name, _SHOWN)!r} is no name of an object of Kubernetes", _REMEDY)
+    return name
+
+
 def _breaks(sign: str) -> bool:
-    return sign < " " or "\x7f" <= sign <= "\x9f" or sign in "\u2028\u2029"
+    return sign < " " or "\x7f" <= sign <= "\x9f" or sign in "\u2028\u2029" or "\ud800" <= sign <= "\udfff"
 
 
+_NO_PART = re.compile(r"\A\.{1,2}\Z|[/%?#\\]|[^!-~]")
 _REMEDY = "Look at the node, the pod or the object that says so: it is broken, or under the control of an attacker"

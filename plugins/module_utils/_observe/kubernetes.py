@@ -19,7 +19,7 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.kubernetes import CommandResult, Container
-from .._model.operand import one_line
+from .._model.operand import one_line, part_of_path
 from .._parse.kubernetes.core import status_message
 from .._parse.kubernetes.refusal import explain
 from .._parse.pods.framing import ERROR, STDOUT
@@ -205,7 +205,11 @@ def _remedy(status: int, text: str) -> str:
 
 
 def path_of(kind: Kind, namespace: str = "", name: str = "") -> str:
-    """Path of an object, or of a list of them; of all namespaces when none is given."""
+    """Path of an object, or of a list of them; of all namespaces when none is given.
+
+    :raises OperandError: a name would be more than its part of the path
+    """
+    namespace, name = part_of_path(namespace), part_of_path(name)
     base, plural, namespaced = KINDS[kind] if isinstance(kind, str) else kind
     folder = f"{base}/namespaces/{namespace}/{plural}" if namespaced and namespace else f"{base}/{plural}"
     return f"{folder}/{name}" if name else folder
