@@ -26,6 +26,9 @@ UNFRAMED = {"MOLECULE_COMMAND_BORDERS": "false"}
 # dev.sanity has made its environment by then
 _ON_OLDEST = ("green_twice", "wrong_type", "broken_role", "never_dropped", "busy_server")
 OLDEST = [PYTHON, "-m", "pytest", "-n", "auto", *[f"tests/unit/house/test_{name}.py" for name in ("frame", "report_archive")], "-k", " or ".join(_ON_OLDEST)]
+#: cores on which each string is a template that nobody marks
+UNTAGGED = ("2.16", "2.18")
+HOSTILE = [PYTHON, "-m", "pytest", "-n", "auto", "tests/unit/hostile/test_templates.py"]
 # how Ansible, pytest and our own tools begin a line that names a cause
 _CAUSE = re.compile(r"^(\x1b\[[0-9;]*m|\s)*(fatal: |\[ERROR\]|E  |FAILED|ERROR)")
 _CAUSES = 20
@@ -45,7 +48,8 @@ def main() -> int:
         failed
         or _part("tests without a lab", [PYTHON, "-m", "dev.unit"])
         or _part("molecule, scenario judge", [*MOLECULE, "test", "--scenario-name", "judge"], UNFRAMED)
-        or _part("the frame on the oldest ansible-core", OLDEST, {"LINERATE_ANSIBLE_PLAYBOOK": str(BUILD / "venv-core-2.16" / "bin" / "ansible-playbook")})
+        or _part("the frame on the oldest ansible-core", OLDEST, _core("2.16"))
+        or next((log for log in (_part(f"hostile texts on ansible-core {core}", HOSTILE, _core(core)) for core in UNTAGGED) if log), None)
         or _on_the_lab()
     )
     say(f"== {'FAILED' if failed else 'all tests passed'} after {time.monotonic() - start:.0f} s")
@@ -55,6 +59,11 @@ def main() -> int:
         for line in [*_causes(failed.read_text(encoding="utf-8", errors="replace")), *_findings(begun)]:
             say(f"  | {line}")
     return 1 if failed else 0
+
+
+def _core(release: str) -> typing.Dict[str, str]:
+    """What makes tests run the ansible-playbook of a release."""
+    return {"LINERATE_ANSIBLE_PLAYBOOK": str(BUILD / f"venv-core-{release}" / "bin" / "ansible-playbook")}
 
 
 def _on_the_lab() -> typing.Optional[pathlib.Path]:

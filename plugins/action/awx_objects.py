@@ -36,7 +36,7 @@ class ActionModule(ControllerAction):
         "controller_credential": {"type": "str", "default": ""},
         "schedule": {"type": "str", "default": ""},
         "notification_type": {"type": "str", "default": ""},
-        "notification_configuration": {"type": "dict", "default": {}},
+        "notification_configuration": {"type": "dict", "default": {}, "no_log": True},
         "extra_vars": {"type": "dict", "default": {}},
         "instance_groups": {"type": "list", "elements": "str", "default": []},
         "forks": {"type": "int", "default": 0},

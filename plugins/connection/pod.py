@@ -200,7 +200,7 @@ rdma_nodes:
 import os
 import typing
 
-from ansible.errors import AnsibleConnectionFailure, AnsibleError, AnsibleFileNotFound
+from ansible.errors import AnsibleError, AnsibleFileNotFound
 from ansible.plugins.connection import ConnectionBase
 from ansible.utils.display import Display
 
@@ -211,6 +211,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import Limits, run
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import container_on
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable
 
 display = Display()
 
@@ -234,7 +235,7 @@ class Connection(ConnectionBase):
         if self._connected:
             return self
         if not HAS_KUBERNETES:
-            raise AnsibleConnectionFailure("The Python that runs Ansible lacks the library kubernetes. Install it there: pip install kubernetes")
+            raise Unreachable("The Python that runs Ansible lacks the library kubernetes. Install it there: pip install kubernetes")
         wanted = {name: self.get_option(name) for name in cluster_spec() if name not in _NOT_HERE}
         options = {name: value for name, value in wanted.items() if value is not None}
         try:
@@ -242,7 +243,7 @@ class Connection(ConnectionBase):
             self._cluster = Cluster(client_of(options, self._credentials).client)
         except RdmaError as error:
             # not from the error: what it came from may hold the token
-            raise AnsibleConnectionFailure(str(error)) from None
+            raise Unreachable(str(error)) from None
         self._connected = True
         return self
 
@@ -256,14 +257,14 @@ class Connection(ConnectionBase):
     def _run(self, command: typing.Sequence[str], stdin: bytes = b"") -> Answer:
         self._connect()
         if self._cluster is None or self._credentials is None:
-            raise AnsibleConnectionFailure("The connection was closed while it was made")
+            raise Unreachable("The connection was closed while it was made")
         limits = Limits(self.get_option("connect_timeout"), self.get_option("exec_timeout"))
         try:
             if self.get_option("node") and self._found is None:
                 self._found = container_on(self._cluster, self.get_option("namespace"), self.get_option("node"))
             return run(self._cluster, self._container, command, stdin, limits)
         except RdmaError as error:
-            raise AnsibleConnectionFailure(self._credentials.masked(str(error))) from None
+            raise Unreachable(self._credentials.masked(str(error))) from None
 
     def exec_command(self, cmd: str, in_data: typing.Optional[bytes] = None, sudoable: bool = True) -> typing.Tuple[int, bytes, bytes]:
         """Run a command line in the container's shell."""

@@ -14,6 +14,8 @@ description:
   - Adds the nodes of a Kubernetes or OpenShift cluster to the group C(rdma_nodes), under their Kubernetes names. It needs only a kubeconfig.
   - Ansible reaches a node through its observer, a pod (see R(linerate.rdma.pod,ansible_collections.linerate.rdma.pod_connection)). The node needs neither
     ssh nor Python. Ansible reaches nodes that O(ssh) selects by ssh, at their internal IP address.
+  - Texts of a node that are not valid are left out, with a warning that names the node. If that leaves a node of O(ssh) without an address, it has the
+    connection P(linerate.rdma.refused#connection), so that its tasks are unreachable with the cause. Ansible never takes a text of a node for a template.
   - The name of the file must end with C(linerate.rdma.yml) or C(linerate.rdma.yaml).
   - Finds the API server like the modules of the collection. It uses O(kubeconfig) and O(context), or the environment variables C(K8S_AUTH_*) and
     C(KUBECONFIG), or the same default as C(kubectl).
@@ -81,11 +83,12 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Constructable
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, client_of
 from ansible_collections.linerate.rdma.plugins.module_utils._credentials import credentials
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import InventoryNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import Inventory, InventoryNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import nearest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory_node
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory as inventory_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside
 
 GROUP = "rdma_nodes"
 _ENDS = ("linerate.rdma.yml", "linerate.rdma.yaml")
@@ -106,10 +109,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         if unknown:
             raise AnsibleParserError(f"{path}: '{unknown[0]}' is no option of linerate.rdma.nodes{nearest(unknown[0], self.get_options())}")
         try:
-            nodes, by_ssh = self._read()
+            found, by_ssh = self._read()
         except RdmaError as error:
             raise AnsibleParserError(f"{path}: {error}") from None
-        if not nodes:
+        for refused in found.refused:
+            self.display.warning(f"{path}: {refused}. It is left out.")
+        if not found.nodes:
             selector = self.get_option("selector")
             raise AnsibleParserError(f"{path}: no node of the cluster has the labels '{selector}'. Compare with: kubectl get nodes --show-labels")
         self.inventory.add_group(GROUP)
@@ -117,38 +122,43 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             self.inventory.set_variable("all", "rdma_kubeconfig", self.get_option("kubeconfig"))
         if self.get_option("namespace") != NAMESPACE:
             self.inventory.set_variable("all", "rdma_observers_namespace", self.get_option("namespace"))
-        for node in nodes:
+        for node in found.nodes:
+            if node.error:
+                self.display.warning(f"{path}: {node.error}. These texts are left out.")
             self._add(node, node.name in by_ssh)
 
-    def _read(self) -> typing.Tuple[typing.List[InventoryNode], typing.Set[str]]:
+    def _read(self) -> typing.Tuple[Inventory, typing.Set[str]]:
         """The nodes, and the names of those that are reached by ssh."""
         if not HAS_KUBERNETES:
             raise RdmaError("the Python that runs ansible-playbook lacks the library kubernetes", "Install it there: pip install kubernetes")
         options = {name: self.get_option(name) for name in ("kubeconfig", "context") if self.get_option(name)}
         cluster = Cluster(client_of(options, credentials(options, os.environ)).client)
         selector, ssh = self.get_option("selector") or "", self.get_option("ssh")
-        nodes = [inventory_node(item) for item in cluster.pages("Node", selector=selector)]
-        return nodes, {inventory_node(item).name for item in cluster.pages("Node", selector=ssh)} if ssh else set()
+        found = inventory_of(cluster.pages("Node", selector=selector))
+        return found, {node.name for node in inventory_of(cluster.pages("Node", selector=ssh)).nodes} if ssh else set()
 
     def _add(self, node: InventoryNode, by_ssh: bool) -> None:
-        name = self.inventory.add_host(node.name, group=GROUP)
-        for variable, value in self._way(node, by_ssh).items():
+        """Add one node. All that a node says of itself is marked: cores before 2.19 take a variable for a template, and run what is in it."""
+        known = outside({"node": node.name, "address": node.address, "labels": node.labels})
+        name = self.inventory.add_host(known["node"], group=GROUP)
+        for variable, value in self._way(name, known["address"], outside(node.error), by_ssh).items():
             self.inventory.set_variable(name, variable, value)
         for kind, value in node.groups.items():
             self.inventory.add_host(name, group=self.inventory.add_group(self._sanitize_group_name(f"{kind}_{value}".lower())))
-        known = {"node": node.name, "address": node.address, "labels": node.labels}
         strict = self.get_option("strict")
         self._set_composite_vars(self.get_option("compose"), known, name, strict=strict)
         self._add_host_to_composed_groups(self.get_option("groups"), known, name, strict=strict)
         self._add_host_to_keyed_groups(self.get_option("keyed_groups"), known, name, strict=strict)
 
-    def _way(self, node: InventoryNode, by_ssh: bool) -> typing.Dict[str, typing.Any]:
-        """Variables that say how the node is reached."""
+    def _way(self, name: str, address: str, error: str, by_ssh: bool) -> typing.Dict[str, typing.Any]:
+        """Variables that say how the node is reached: marked texts of the node beside options of the user, who may write templates."""
+        if by_ssh and error and not address:
+            return {"ansible_connection": "linerate.rdma.refused", "ansible_refused_cause": error}
         if by_ssh:
-            return {"ansible_connection": "ansible.builtin.ssh", **({"ansible_host": node.address} if node.address else {})}
+            return {"ansible_connection": "ansible.builtin.ssh", **({"ansible_host": address} if address else {})}
         return {
             "ansible_connection": "linerate.rdma.pod",
-            "ansible_pod_node": node.name,
+            "ansible_pod_node": name,
             "ansible_pod_namespace": self.get_option("namespace"),
             "ansible_pipelining": True,
             "ansible_python_interpreter": self.get_option("python"),

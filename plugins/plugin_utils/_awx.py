@@ -21,8 +21,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import R
 AWX_SPEC: Spec = {
     "controller_host": {"type": "str"},
     "controller_username": {"type": "str"},
-    "controller_password": {"type": "str"},
-    "controller_oauthtoken": {"type": "str"},
+    "controller_password": {"type": "str", "no_log": True},
+    "controller_oauthtoken": {"type": "str", "no_log": True},
     "validate_certs": {"type": "bool"},
     "collection": {"type": "str", "choices": ["awx.awx", "ansible.controller"], "default": "awx.awx"},
     "name": {"type": "str", "default": "linerate.rdma"},

@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 import typing
 
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
@@ -75,11 +77,33 @@ class ControllerAction(ActionBase):
 
     def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
         result: Result = super().run(tmp, task_vars)
-        _checked, options = self.validate_argument_spec(argument_spec=dict(self.SPEC), **self.RULES)
+        secrets = {text for name, one in self.SPEC.items() if one.get("no_log") for text in _texts(self._task.args.get(name))}
         try:
-            return {**result, "changed": False, **self.work(options, task_vars or {})}
+            return {**result, "changed": False, **self._worked(task_vars or {})}
         except LoadError as error:
-            failure = {"kind": "LoadError", "path": error.path, "seen": error.seen, "expected": error.expected}
-            return {**result, "failed": True, "msg": str(error), "failure": failure}
+            failed: Result = {"msg": str(error), "failure": {"kind": "LoadError", "path": error.path, "seen": error.seen, "expected": error.expected}}
         except RdmaError as error:
-            return {**result, "failed": True, "msg": str(error), "failure": {"kind": type(error).__name__, "seen": error.seen, "remedy": error.remedy}}
+            failed = {"msg": str(error), "failure": {"kind": type(error).__name__, "seen": error.seen, "remedy": error.remedy}}
+        except AnsibleActionFail as error:
+            # the message quotes the value that was refused, and ansible-core before 2.19 marks only what an action returns
+            failed = {"msg": error.message}
+        return {**result, "failed": True, **remove_values(failed, secrets)}
+
+    def _worked(self, variables: Result) -> Result:
+        """:raises AnsibleActionFail: an option is wrong
+        :raises RdmaError: of ``work``
+        """
+        _checked, options = self.validate_argument_spec(argument_spec=dict(self.SPEC), **self.RULES)
+        return self.work(options, variables)
+
+
+def _texts(value: typing.Any) -> typing.Iterator[str]:
+    """The texts in the value of a secret option."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, str) and value:
+        yield str(value)

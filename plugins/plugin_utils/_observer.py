@@ -14,6 +14,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable
 
 Result = typing.Dict[str, typing.Any]
 Variables = typing.Optional[typing.Dict[str, typing.Any]]
@@ -74,7 +75,8 @@ class Observer(ActionBase):
             answer = self.ask(arguments, task_vars)
         except AnsibleConnectionFailure as error:
             _fail(folder, node, kinds.values(), f"unreachable: {error}")
-            raise
+            # ssh shows what the node says before the login
+            raise Unreachable(str(error)) from error
         if answer.get("unreachable"):
             _fail(folder, node, kinds.values(), f"unreachable: {_text(answer)}")
             return answer

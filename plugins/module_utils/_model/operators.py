@@ -16,6 +16,7 @@ import typing
 from .drivers import DriverHost, DriverPolicy
 from .intent import Intent
 from .job import Job
+from .operand import operand
 from .profiles import needs_nic_policy, traits
 from .sriov_operator import OlmObject
 from .stack import Controller, PolicyState
@@ -47,6 +48,11 @@ class Chart:
     namespace: str
     release: str
     repository: str = ""
+
+    def __post_init__(self) -> None:
+        """:raises OperandError: Helm would read a part of it as an option"""
+        for name, value in dataclasses.asdict(self).items():
+            operand(value, f"the {name} of a chart")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Programs, run with a hard limit. No shell, no inherited locale; a program that runs too long is ended with all that it started."""
+"""Programs, run with a hard limit. No shell, no inherited locale, no secrets in the environment.
+
+A program that runs too long is ended with all that it started.
+"""
 
 from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +19,10 @@ import typing
 from .._model.errors import ToolMissing
 from .._model.text import both_ends
 
+#: variables of this collection, of the API server's credentials, of Ansible and of AWX: no program that we start has a use for them
+_OURS = re.compile(r"RDMA_|K8S_AUTH_|HELM_KUBE|KUBECONFIG\Z|ANSIBLE_|AWX_|TOWER_|CONTROLLER_|AAP_|GATEWAY_")
+#: how other software names its secrets
+_SECRET = re.compile(r"PASSW|PASSPHRASE|TOKEN|SECRET|CREDENTIAL|AUTH|API_?KEY|ACCESS_KEY|PRIVATE_KEY", re.IGNORECASE)
 #: the diagnostics live in sbin, which a plain user's or a daemon's PATH may lack
 _FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
@@ -62,11 +70,24 @@ def require(tool: str, package: str) -> str:
     return path
 
 
-def run(argv: typing.Sequence[str], limit_seconds: float) -> Finished:
-    """Run one program to its end, or to the limit. Its failure is an answer, not an exception."""
-    environment = dict(os.environ, LC_ALL="C", PATH=search_path())
+def environment(kept: typing.Tuple[str, ...] = ()) -> typing.Dict[str, str]:
+    """Variables for a program: those of this process without our credentials, and without what is named as a secret is.
+
+    :param kept: with what the names of secrets begin that the program needs
+    """
+    own = {name: value for name, value in os.environ.items() if not _OURS.match(name) and (name.startswith(kept) or not _SECRET.search(name))}
+    return {**own, "LC_ALL": "C", "PATH": search_path()}
+
+
+def run(argv: typing.Sequence[str], limit_seconds: float, kept: typing.Tuple[str, ...] = ()) -> Finished:
+    """Run one program to its end, or to the limit. Its failure is an answer, not an exception.
+
+    :param argv: from outside comes only what ``operand`` has let through
+    :param kept: as in ``environment``
+    """
+    variables = environment(kept)
     with subprocess.Popen(
-        list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True
+        list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables, start_new_session=True
     ) as process:
         try:
             out, err = process.communicate(timeout=limit_seconds)

@@ -17,6 +17,7 @@ import typing
 from .._model.errors import ParseError, ToolMissing
 from .._model.firmware import DEVLINK, KEPT, SYSFS, VENDOR, HcaFirmware, NodeFirmware, Said, Setting
 from .._model.hca import Hca, NodeHcas
+from .._model.operand import operand
 from .._parse.node import devlink, mstconfig
 from . import command
 
@@ -85,7 +86,7 @@ def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> typing.Tup
 
     :raises ParseError: what it says is no table of settings
     """
-    asked = [tool.path, "-d", address, "-e"]
+    asked = [tool.path, "-d", operand(address, "the PCI address"), "-e"]
     if tool.version >= mstconfig.JSON_SINCE:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "settings.json")

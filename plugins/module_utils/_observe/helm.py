@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Helm, asked what a chart would make. It reads the chart and its values; no cluster is asked, and nothing is installed."""
+"""Helm, asked what a chart would make. It reads the chart and its values; no cluster is asked, and nothing is installed. No part of a Chart is an option."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tempfile
 import typing
 
 from .._model.errors import RdmaError
+from .._model.operand import operand
 from .._model.operators import Chart
 from .._model.pulls import ChartSeen
 from .._model.text import plain
@@ -22,6 +23,9 @@ from .kubernetes import Resource, read_documents
 LIMIT = 120.0
 #: charts that are asked for at the same time
 _AT_ONCE = 4
+#: whose secrets Helm may need: it logs in to OCI registries by Docker's configuration, and the helpers that this names take the credentials of a cloud
+#: [helm.sh/docs/topics/registries, docs.docker.com/reference/cli/docker/login, credential helpers]
+_KEPT = ("AWS_", "AZURE_", "DOCKER_", "GOOGLE_")
 
 
 class HelmError(RdmaError):
@@ -40,7 +44,7 @@ def template(binary: str, chart: Chart, values: typing.Mapping[str, typing.Any],
         with open(file, "w", encoding="utf-8") as stream:
             json.dump(dict(values), stream)
         argv = ["template", chart.release, chart.reference, "--namespace", chart.namespace, "--values", file]
-        argv += ["--kube-version", kubernetes] if kubernetes else []
+        argv += ["--kube-version", operand(kubernetes, "the version of Kubernetes")] if kubernetes else []
         return tuple(_documents(binary, argv, chart))
 
 
@@ -93,6 +97,6 @@ def _remedy(words: str, chart: Chart) -> str:
 
 def _run(argv: typing.Sequence[str]) -> Finished:
     try:
-        return run(argv, LIMIT)
+        return run(argv, LIMIT, _KEPT)
     except OSError as error:
         raise HelmError(f"{argv[0]} cannot be started: {error.strerror}", "Name Helm in operators_helm_binary") from error

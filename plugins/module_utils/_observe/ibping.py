@@ -53,7 +53,7 @@ def start(ports: typing.Sequence[PortName], live_seconds: int) -> typing.Tuple[P
             # a file without a name: it lives as long as the server, and nobody has to remove it
             words = stack.enter_context(tempfile.TemporaryFile())
             argv = (guard, "-k", str(_KILL_SECONDS), str(live_seconds), tool, "-S", *arguments(name))
-            environment = dict(os.environ, LC_ALL="C", PATH=command.search_path(), **{MARK: f"{name.device}/{name.port}"})
+            environment = {**command.environment(), MARK: f"{name.device}/{name.port}"}
             process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=words, stderr=words, env=environment, cwd="/", start_new_session=True)
             running.append((name, process, words))
         _await_quiet([process for _name, process, _words in running])

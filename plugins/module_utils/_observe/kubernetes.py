@@ -19,6 +19,7 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.kubernetes import CommandResult, Container
+from .._model.operand import one_line, part_of_path
 from .._parse.kubernetes.core import status_message
 from .._parse.kubernetes.refusal import explain
 from .._parse.pods.framing import ERROR, STDOUT
@@ -204,7 +205,11 @@ def _remedy(status: int, text: str) -> str:
 
 
 def path_of(kind: Kind, namespace: str = "", name: str = "") -> str:
-    """Path of an object, or of a list of them; of all namespaces when none is given."""
+    """Path of an object, or of a list of them; of all namespaces when none is given.
+
+    :raises OperandError: a name would be more than its part of the path
+    """
+    namespace, name = part_of_path(namespace), part_of_path(name)
     base, plural, namespaced = KINDS[kind] if isinstance(kind, str) else kind
     folder = f"{base}/namespaces/{namespace}/{plural}" if namespaced and namespace else f"{base}/{plural}"
     return f"{folder}/{name}" if name else folder
@@ -508,12 +513,16 @@ class Shell:
         return part(self._stream, self._number)
 
     def start(self, command: typing.Sequence[str]) -> None:
-        """Start a command. The shell ends the one before it, if that still runs."""
+        """Start a command. The shell ends the one before it, if that still runs.
+
+        :raises OperandError: a word has a control character. The protocol has one command a line, and no quotes of a shell keep a newline in its line
+        """
+        line = shlex.join(one_line(word, "a word of the command") for word in command)
         if self._number:
             # nothing of the commands before the last one is needed any more
             self._stream = self._stream[max(0, self._stream.rfind(f"\n{MARK} {self._number - 1} ")) :]
         self._number += 1
-        self._begin(shlex.join(command))
+        self._begin(line)
         self._channels.write(f"{self._number} {self._command}\n".encode())
 
     def _pump(self, seconds: float) -> None:

@@ -14,6 +14,7 @@ from .._model.errors import ParseError, RdmaError
 from .._model.fabric import ErrorReport, LostManager, ManagerPort, SeenCapabilities, SeenErrors, SeenManagers, SeenSubnet, SeenTopology, SubnetManager
 from .._model.forwarding import SeenForwarding
 from .._model.hca import NodeHcas
+from .._model.operand import operand
 from .._model.reachability import PortName
 from .._parse.infiniband import dump_fts, iblinkinfo, ibnetdiscover, ibqueryerrors, saquery, sminfo, smpquery
 from . import command, umad
@@ -57,8 +58,11 @@ class Limits:
 
 
 def arguments(name: PortName) -> typing.Tuple[str, ...]:
-    """Options of infiniband-diags that choose a port."""
-    return ("-C", name.device, "-P", str(name.port))
+    """Options of infiniband-diags that choose a port.
+
+    :raises OperandError: the device has a name that is an option
+    """
+    return ("-C", operand(name.device, "the RDMA device"), "-P", str(name.port))
 
 
 def infiniband_ports(node: NodeHcas) -> typing.Tuple[Question, ...]:

@@ -4,6 +4,8 @@
 
 Each is bounded by ``timeout`` inside the pod: perftest and rping hang for ever on some networks, and a server that a dead client left behind stays.
 Output is line-buffered: both tools buffer whole blocks into a pipe, so that a killed one would leave nothing.
+
+Each function raises OperandError where a value would be an option of the tool, or would not stay in the line of its command: values come from pods and nodes.
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ from __future__ import annotations
 import typing
 
 from .._model.intent import Fabric
+from .._model.operand import operand
 from .._parse.pods.shell import MARK
 
 Command = typing.Tuple[str, ...]
 
 PINGS = 5
+#: what an operand is, for the reader
+_SERVER = "the address of the server"
 #: what the image must have, for RDMA and for TCP; taskset is of use, and missing it is no failure
 NEEDED, TCP_NEEDED = ("timeout", "stdbuf", "rping", "ib_write_bw"), ("timeout", "stdbuf", "iperf3")
 #: of TCP, at once: one is bound by one processor, long before a fast link is full
@@ -109,7 +114,7 @@ def host_shell(address: str) -> Command:
 
     :param address: PCI address of the physical function
     """
-    return ("sh", "-c", f"{_HOST}{_SHELL}", "shell", address)
+    return ("sh", "-c", f"{_HOST}{_SHELL}", "shell", operand(address, "the PCI address"))
 
 
 def shell(address: str = "") -> Command:
@@ -117,7 +122,7 @@ def shell(address: str = "") -> Command:
 
     :param address: PCI address of the attachment from network-status, where multus says it
     """
-    return ("sh", "-c", _SHELL, "shell", address)
+    return ("sh", "-c", _SHELL, "shell", operand(address, "the PCI address"))
 
 
 def _bounded(limit: int, *command: str) -> Command:
@@ -126,12 +131,12 @@ def _bounded(limit: int, *command: str) -> Command:
 
 def ping_server(address: str, port: int, limit: int) -> Command:
     """rping as server. -d makes it print when it listens."""
-    return _bounded(limit, "rping", "-s", "-a", address, "-p", str(port), "-C", str(PINGS), "-v", "-d")
+    return _bounded(limit, "rping", "-s", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v", "-d")
 
 
 def ping_client(address: str, port: int, limit: int) -> Command:
     """rping to the server at ``address``."""
-    return _bounded(limit, "rping", "-c", "-a", address, "-p", str(port), "-C", str(PINGS), "-v")
+    return _bounded(limit, "rping", "-c", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v")
 
 
 def write_bandwidth(
@@ -164,15 +169,15 @@ def write_bandwidth(
         amount = ("-s", str(pods.message_bytes), *(("-D", str(pods.seconds)) if pods.iterations is None else ("-n", str(pods.iterations))))
     return _bounded(
         pods.limit_seconds,
-        *(("taskset", "-c", cpus) if cpus else ()),
-        *("ib_write_bw", "-d", device, "-p", str(port), "-F", "--report_gbits", "--perform_warm_up"),
+        *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
+        *("ib_write_bw", "-d", operand(device, "the RDMA device"), "-p", str(port), "-F", "--report_gbits", "--perform_warm_up"),
         *amount,
         *(("-b",) if fabric.bandwidth.directions == "at_once" else ()),
         *(("-R",) if pods.connection == "rdma_cm" else ()),
         *(("--use_cuda=0",) if gpu else ()),
         *((f"--flow_label={flow_label}",) if flow_label is not None else ()),
         *(("--ipv6", "--ipv6-addr") if ":" in address else ()),
-        *(() if server else (address,)),
+        *(() if server else (operand(address, _SERVER),)),
     )
 
 
@@ -186,7 +191,7 @@ def tcp_bandwidth(fabric: Fabric, own: str, cpus: str, port: int, server: str = 
     both = ("--bidir",) if fabric.bandwidth.directions == "at_once" else ()
     return _bounded(
         pods.limit_seconds,
-        *(("taskset", "-c", cpus) if cpus else ()),
-        *("iperf3", "-B", own, "-p", str(port)),
-        *(("-c", server, "-J", "-P", str(STREAMS), *amount, *both) if server else ("-s", "-1", "--forceflush")),
+        *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
+        *("iperf3", "-B", operand(own, "the address of the pod"), "-p", str(port)),
+        *(("-c", operand(server, _SERVER), "-J", "-P", str(STREAMS), *amount, *both) if server else ("-s", "-1", "--forceflush")),
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing
 
+from .._model.operand import operand
 from .._parse.infiniband.perfquery import ASKED
 from .commands import Command
 
@@ -33,6 +34,7 @@ def read(device: str, port: int, asked: typing.Mapping[int, typing.Sequence[int]
 
     :param device: RDMA device through which it asks, and ``port`` of it
     :param asked: numbers of the ports of each node, by its LID
+    :raises OperandError: the device is no name of one
     """
     nodes = [f"{lid}:{','.join(map(str, ports))}" for lid, ports in asked.items()]
-    return ("timeout", "--kill-after=5", str(LIMIT), "sh", "-c", _READ, "counters", device, str(port), str(ONE_LIMIT), *nodes)
+    return ("timeout", "--kill-after=5", str(LIMIT), "sh", "-c", _READ, "counters", operand(device, "the RDMA device"), str(port), str(ONE_LIMIT), *nodes)

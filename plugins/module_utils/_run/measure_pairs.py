@@ -18,6 +18,7 @@ from .._model.bandwidth import BandwidthFacts, CountedPair, PairLayers, PairResu
 from .._model.intent import Fabric
 from .._model.kubernetes import CommandResult
 from .._model.observers import ObserversFacts
+from .._model.operand import OperandError
 from .._model.profiles import rails as fabric_rails
 from .._observe.kubernetes import ApiError, Clock, Cluster
 from .._parse.pods import iperf3, perftest, rping
@@ -318,7 +319,11 @@ class Bench:
         ran: typing.Tuple[str, ...] = ()
         for left in reversed(range(ATTEMPTS)):
             # an earlier attempt's port may not be free yet
-            result = self._attempt(fabric, task, client, server, self._next_ports(), flow)
+            try:
+                result = self._attempt(fabric, task, client, server, self._next_ports(), flow)
+            except OperandError as error:
+                # of one of the two ends: the other pairs go on
+                result = PairResult(fabric.name, client.node, server.node, rail=task.rail, server_rail=task.server_rail, failure="not_run", evidence=str(error))
             ran += result.commands
             figure = f"{result.average_gbps:.4f} Gb/s" if result.average_gbps is not None else f"{result.failure}: {result.evidence}"
             how = "TCP" if result.transport == "TCP" else f"{result.pings or 0} pings"

@@ -16,6 +16,7 @@ from .._check.network.wait.sriov import GRACE
 from .._model.bandwidth import RdmaPod
 from .._model.intent import ClusterIntent, Fabric
 from .._model.kubernetes import ClusterNode, CommandResult
+from .._model.operand import OperandError, operand
 from .._model.profiles import carries_rdma, resource_of
 from .._model.profiles import rails as fabric_rails
 from .._model.text import both_ends
@@ -353,9 +354,10 @@ class Pods:
         network = (found["metadata"].get("annotations") or {}).get("k8s.v1.cni.cncf.io/networks", "")
         try:
             interface, address, pci = multus.network_interface(found, network) if network else multus.own_interface(found)
+            address = operand(address, f"pod {item.name}: the address")
             pci = pci or self._shared_function(fabric, item.node)
             greeting = self._greeting(item, pci or "")
-        except (ResourceError, ApiError) as error:
+        except (ResourceError, ApiError, OperandError) as error:
             return dataclasses.replace(item, error=str(error))
         failure = failure_of(greeting)
         if failure is not None:
@@ -364,7 +366,9 @@ class Pods:
         probe = pod_probe.parse(greeting.output)
         device, problem = None, ""
         try:
-            device = probe.device(interface, pci)
+            device = operand(probe.device(interface, pci), f"pod {item.name}: the RDMA device")
+        except OperandError as error:
+            return dataclasses.replace(item, error=str(error))
         except pod_probe.ProbeError as error:
             problem = str(error)
         tcp = device is None and not carries_rdma(fabric)

@@ -10,6 +10,7 @@ import typing
 from .._model.errors import RdmaError
 from .._model.firmware import Change, NodeFirmware, way_of_reset
 from .._model.hca import NodeHcas
+from .._model.operand import operand
 from .._observe import command
 from .._observe.firmware import Tool, find_tool, read_firmware
 from .._plan.firmware import WishesOf, changes, unmet, waiting
@@ -65,8 +66,8 @@ def _read(hcas: NodeHcas, root: str, chosen: typing.Sequence[str]) -> NodeFirmwa
 
 
 def _set(tool: Tool, change: Change, done: typing.Sequence[str]) -> None:
-    wishes = [f"{name}={value}" for name, value in change.after.items()]
-    finished = command.run([tool.path, "-d", change.address, "-y", "set", *wishes], _SET_SECONDS)
+    wishes = [operand(f"{name}={value}", "a setting of the firmware") for name, value in change.after.items()]
+    finished = command.run([tool.path, "-d", operand(change.address, "the PCI address"), "-y", "set", *wishes], _SET_SECONDS)
     if finished.rc != 0:
         before = f"Set before it: {', '.join(done)}" if done else "Nothing was set"
         raise RdmaError(finished.failure, before)

@@ -9,6 +9,7 @@ import typing
 
 from ..._model.errors import RdmaError
 from ..._model.hca import Hca
+from ..._model.operand import operand
 from ..._model.text import ranges
 from ..._parse.node import dcb
 from ..._parse.node import tuning as parse
@@ -77,7 +78,7 @@ def _dcb(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:
     except RdmaError as error:
         rows.unread(str(error), *of_tool)
         return
-    pfc, applications = (command.run([tool, "-j", what, "show", "dev", netdev], _LIMIT_SECONDS) for what in ("pfc", "app"))
+    pfc, applications = (command.run([tool, "-j", what, "show", "dev", operand(netdev, "the interface")], _LIMIT_SECONDS) for what in ("pfc", "app"))
     if pfc.failure:
         rows.unread(pfc.failure, "roce_pfc")
     else:

@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Marks texts that came from the cluster, a node or a pod, so that Ansible never takes them for templates.
+
+What ansible-core marks by itself, read in the sources of 2.16.19, 2.18.19 and 2.19.14:
+
+- 2.19 and newer: a string is a template only if something trusted it (_internal/_datatag/_tags.py, TrustedAsTemplate). Modules, actions, lookups, filters and
+  inventory plugins make strings without that tag (``trusted_by_default = False`` in plugins/inventory/__init__.py). Nothing is left for us to mark.
+- 2.16 and 2.18: each string is a template unless it is marked as unsafe. These cores mark
+  - the result of a module or action that returned it, its facts too (executor/task_executor.py, ``result = wrap_var(result)``), and facts from the cache;
+  - what a lookup returns (template/__init__.py, ``_lookup``), unless the caller says ``allow_unsafe``;
+  - the message of an AnsibleError of an action or a filter (executor/task_executor.py, ``run``);
+  - what comes out of a template into which an unsafe value went, so what filters make of such values (template/__init__.py, ``AnsibleContext.unsafe``).
+  They do not mark
+  - variables that an inventory plugin sets (inventory/data.py), nor the values that ``compose``, ``groups`` and ``keyed_groups`` see
+    (plugins/inventory/__init__.py): plugins/inventory/nodes.py marks them;
+  - the message of a lost connection, ``dict(unreachable=True, msg=to_text(e))``: ``Unreachable`` marks it;
+  - the message of an AnsibleActionFail, which ``validate_argument_spec`` raises with the value that it refuses: _controller.py makes a result of it.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.errors import AnsibleConnectionFailure
+
+try:
+    from ansible.utils.unsafe_proxy import wrap_var
+except ImportError:  # pragma: no cover
+    # its source announces its end for 2.23, where no string is a template by itself
+    def wrap_var(v: typing.Any) -> typing.Any:
+        return v
+
+
+Value = typing.TypeVar("Value")
+
+
+def outside(value: Value) -> Value:
+    """Mark all texts in ``value``, which may hold lists and dictionaries, keys of dictionaries included. The value stays equal to what it was."""
+    return typing.cast(Value, wrap_var(value))
+
+
+class Unreachable(AnsibleConnectionFailure):  # type: ignore[misc]
+    """A lost connection. Its message holds words of the API server, of the kubelet or of the container."""
+
+    def __str__(self) -> str:
+        return outside(super().__str__())

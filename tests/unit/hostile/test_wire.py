@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The line protocol of the shells in pods under a real sh: one command stays one command, whatever a word of it holds."""
+
+from __future__ import annotations
+
+import pathlib
+import time
+import typing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operand import OperandError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import Channels
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Shell, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
+
+from ..parse.test_pod_shell import Pipe
+
+
+class Wire:
+    """Channels that keep what is written."""
+
+    open, lost = True, ""
+
+    def __init__(self) -> None:
+        self.sent = b""
+
+    def write(self, data: bytes) -> None:
+        self.sent += data
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\n\n", "'\n"])
+def test_a_newline_in_a_word_is_no_second_command(ends: str, tmp_path: pathlib.Path) -> None:
+    mark = tmp_path / "mark"
+    pipe = Pipe(*commands.shell())
+    shell = Shell(typing.cast(Channels, pipe), time.monotonic)
+    shell.wait(30)
+    try:
+        with pytest.raises(OperandError, match=r"U\+000"):
+            shell.start(("echo", f"10.0.0.2{ends}9 touch {mark}{ends}10 true"))
+        # it takes further commands, and none of the refused one has begun
+        shell.start(("echo", "on"))
+        assert shell.wait(30).output == "on\n"
+    finally:
+        pipe.close()
+        assert pipe.process.wait(20) is not None
+        typing.cast(typing.IO[bytes], pipe.process.stdout).close()
+    assert not mark.exists()
+
+
+@settings(max_examples=200)
+@given(st.lists(st.text(st.characters(codec=None), min_size=1), min_size=1, max_size=4))
+def test_each_command_is_one_line_or_refused(words: typing.List[str]) -> None:
+    wire = Wire()
+    shell = Shell(typing.cast(Channels, wire), time.monotonic)
+    try:
+        shell.start(words)
+    except OperandError:
+        assert wire.sent == b""
+        return
+    assert len(wire.sent.decode().splitlines()) == 1 and wire.sent.startswith(b"1 ") and wire.sent.endswith(b"\n")
+
+
+@pytest.mark.parametrize("name", ["../nodes/worker-2", "a/b", "..", ".", "a?force=true", "a#b", "a%2fb", "a b", "a\nb", "a\0b"])
+def test_a_name_stays_a_part_of_its_path(name: str) -> None:
+    with pytest.raises(OperandError):
+        path_of("Pod", "default", name)
+    with pytest.raises(OperandError):
+        path_of("Pod", name, "pod")
+
+
+def test_names_of_kubernetes_are_parts_of_paths() -> None:
+    assert path_of("Pod", "default", "a.b-1") == "/api/v1/namespaces/default/pods/a.b-1"
+    assert path_of("Node", "", "system:node@x") == "/api/v1/nodes/system:node@x"
