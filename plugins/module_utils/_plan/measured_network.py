@@ -20,7 +20,7 @@ from .._model.errors import RdmaError
 from .._model.intent import ClusterIntent, Fabric
 from .._model.profiles import HOST_DEVICE, IPOIB, MACVLAN, PLAIN, attachment_kind, resource_of, traits
 from .._render import network
-from .._render.names import Object, filled, labels, owner, switch
+from .._render.names import Object, filled, labels, owner
 
 #: annotation: the device plugin's resource of which multus takes a device [network-attachment-definition-client]
 RESOURCE = "k8s.v1.cni.cncf.io/resourceName"
@@ -30,11 +30,26 @@ LIMIT = 65536
 _TYPES = {"SriovIBNetwork": "ib-sriov", "SriovNetwork": "sriov", MACVLAN: "macvlan", IPOIB: "ipoib", HOST_DEVICE: "host-device"}
 _VERSION = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{1,2}", re.ASCII)
 _WORD = re.compile(r"[A-Za-z0-9.]{1,16}", re.ASCII)
-#: keys that an admin may give the operator beside the intent. None of them names a file, a program or a device
-_BESIDE: typing.Dict[str, typing.Callable[[typing.Any], bool]] = {
-    "capabilities": lambda value: isinstance(value, dict) and all(isinstance(item, bool) for item in value.values()),
-    "logLevel": lambda value: isinstance(value, str) and bool(_WORD.fullmatch(value)),
-    "vlanProto": lambda value: isinstance(value, str) and bool(_WORD.fullmatch(value)),
+
+
+def _is_number(value: typing.Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 10_000_000
+
+
+def _is_word(value: typing.Any) -> bool:
+    return isinstance(value, str) and bool(_WORD.fullmatch(value))
+
+
+def _is_switches(value: typing.Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(item, bool) for item in value.values())
+
+
+#: settings of a virtual function, and what an admin may give the operator beside the intent. None of them names a file, a program or a device. They are
+#: copied as they are: the stage virtual_functions reads them back from the function that a pod has, and holds them against the intent
+_SETTINGS: typing.Dict[str, typing.Callable[[typing.Any], bool]] = {
+    **dict.fromkeys(("vlan", "vlanQoS", "min_tx_rate", "max_tx_rate"), _is_number),
+    **dict.fromkeys(("vlanProto", "trust", "spoofchk", "link_state", "logLevel"), _is_word),
+    "capabilities": _is_switches,
 }
 
 
@@ -112,35 +127,21 @@ def _no_number(text: str) -> typing.NoReturn:
 
 def _first(plugin: Object, fabric: Fabric, cluster: ClusterIntent) -> None:
     """The plugin that makes the interface."""
-    wanted = _wanted(fabric, cluster)
+    wanted, settings = _wanted(fabric, cluster), _SETTINGS if traits(fabric).functions else {}
     for key in dict.fromkeys([*wanted, *plugin]):
         if key in wanted:
             _same(key, plugin.get(key), wanted[key])
-        elif not traits(fabric).functions or key not in _BESIDE or not _BESIDE[key](plugin[key]):
-            # the operator writes a zero where its object says nothing
-            if not (traits(fabric).functions and key in ("vlan", "vlanQoS") and _text(plugin[key]) == "0"):
-                raise _Different(f"{key} is {_shown(plugin[key])}, which the intent does not say")
+        elif key not in settings or not settings[key](plugin[key]):
+            raise _Different(f"{key} is {_shown(plugin[key])}, which the intent does not say")
 
 
 def _wanted(fabric: Fabric, cluster: ClusterIntent) -> Object:
+    """What must be there as the intent says it."""
+    kind = attachment_kind(fabric)
     if not traits(fabric).functions:
-        return filled(**{"type": _TYPES.get(attachment_kind(fabric)), **network.plugin(fabric, cluster)})
-    said, made = fabric.network, network.RENDERERS[fabric.profile](fabric, cluster)["spec"]
-    ethernet = attachment_kind(fabric) == "SriovNetwork"
-    of_ethernet = {
-        "vlan": said.vlan or None,
-        "vlanQoS": said.vlan_qos or None,
-        "trust": switch(said.trust),
-        "spoofchk": switch(said.spoof_check),
-        "min_tx_rate": said.min_tx_rate,
-        "max_tx_rate": said.max_tx_rate,
-    }
-    return filled(
-        type=_TYPES[attachment_kind(fabric)],
-        ipam=json.loads(made["ipam"]) if made.get("ipam") else {},
-        link_state=said.link_state,
-        **(of_ethernet if ethernet else {}),
-    )
+        return filled(**{"type": _TYPES.get(kind), **network.plugin(fabric, cluster)})
+    addresses = network.RENDERERS[fabric.profile](fabric, cluster)["spec"].get("ipam")
+    return {"type": _TYPES[kind], "ipam": json.loads(addresses) if addresses else {}}
 
 
 def _resource(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, Finding, ok
+from ..._model.findings import FAIL, WARN, Finding, ok
 from ..._model.job import ENFORCE as LABEL
 from ..._model.job import PodTemplate
 
@@ -49,7 +49,13 @@ def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -
     """
     beyond = beyond_baseline(template)
     if not beyond:
-        return ok("job.admission", subject, "nothing beyond the level baseline", f"{LABEL}=baseline or privileged")
+        seen, expected = "no capability, hostPath or host network beyond the level baseline", f"{LABEL}=baseline or privileged"
+        if enforced != "restricted":
+            return ok("job.admission", subject, seen, expected)
+        why = "The namespace enforces the level restricted, which asks for more than is looked at here: runAsNonRoot, seccompProfile, dropped capabilities."
+        return Finding(
+            "job.admission", subject, WARN, seen, expected, why, "Submit the job with kubectl apply --dry-run=server: the API server warns of what it lacks."
+        )
     needs = "; ".join(beyond)
     expected = f"{LABEL}=privileged; on OpenShift {constraints(template)}"
     if enforced in ("baseline", "restricted"):

@@ -104,7 +104,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         ),
         remedy=(
             "Have an admin raise the level (`network.pod_security` of the fabric, with a reason); who may make pods there is then root on the nodes. "
-            "Or raise the limit of locked memory on the nodes (`rdma_cluster.host.memlock`) and leave IPC_LOCK out. On OpenShift: an SCC for the job's service account."
+            "Or raise the limit of locked memory on the nodes (`rdma_cluster.host.memlock`) and leave out IPC_LOCK. OpenShift: an SCC for the service account."
         ),
     ),
     "job.memlock": Explanation(
