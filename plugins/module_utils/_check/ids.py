@@ -28,6 +28,7 @@ WHAT = {
         "nodes",
         "numbers",
         "operators",
+        "pod_security",
         "pods",
         "profile",
         "rdma_mode",
@@ -134,6 +135,7 @@ WHAT = {
 BESIDE = {
     "job": (
         "added",
+        "admission",
         "claims",
         "devices",
         "evidence",
