@@ -7,12 +7,13 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._check.controllers.drain import stops
 from .._check.controllers.machine_config_operator import in_the_way, under_way
 from .._check.controllers.sriov_operator import held_pods, leaves, machine_pool_of
 from .._check.network.disruption.machine_config import Machines
 from .._model.disruption import Budget, ClusterPod, MachinePool, PoolPlan
 from .._model.host import HOST_KINDS, HostConfig
-from .._model.intent import ClusterIntent
+from .._model.intent import ClusterIntent, DrainOptions
 from .._model.kubernetes import ClusterNode
 from .._model.node_roll import Difference, Mark, Needs, NodeStep, RollPlan, Seen, StepAction
 from .._parse.kubernetes.roll_mark import ANNOTATION
@@ -57,13 +58,11 @@ def plan(
     seen: typing.Mapping[str, Seen],
     cluster: Cluster,
     intent: ClusterIntent,
-    delete_unmanaged: bool = False,
     inventory: typing.Optional[typing.Iterable[str]] = None,
 ) -> RollPlan:
     """What happens to the nodes. One that can't be done now is left out, with its reason; what is not allowed at all refuses everything.
 
     :param seen: what differs on each node, all sources together
-    :param delete_unmanaged: whether pods that nothing makes again may go
     :param inventory: names of the nodes; by default those of ``seen``
     """
     known = {node.name: node for node in cluster.nodes}
@@ -72,7 +71,7 @@ def plan(
     every = tuple(_step(name, seen.get(name, Seen()), known.get(name), cluster, names) for name in names if name in seen or name in known)
     machines = Machines(cluster.configs, cluster.kubelets, cluster.machine_pools, cluster.nodes, cluster.pods, cluster.budgets)
     every, pools = with_rolls(every, machines)
-    every = tuple(_with_pods(step, known[step.node], cluster, delete_unmanaged, names) if _goes_down(step) else step for step in every)
+    every = tuple(_with_pods(step, known[step.node], cluster, intent.drain, names) if _goes_down(step) else step for step in every)
     every, pools = held(every, pools)
     steps = [step for step in every if step.node in seen or step.pool or step.also]
     most = intent.node_pool.max_unavailable if intent.node_pool is not None else 1
@@ -202,7 +201,7 @@ def _goes_down(step: NodeStep) -> bool:
     return step.is_due and step.phase == "begin" and step.action in ("reboot", "power_cycle")
 
 
-def _with_pods(step: NodeStep, node: ClusterNode, cluster: Cluster, delete_unmanaged: bool, inventory: typing.Container[str]) -> NodeStep:
+def _with_pods(step: NodeStep, node: ClusterNode, cluster: Cluster, allowed: DrainOptions, inventory: typing.Container[str]) -> NodeStep:
     going = [pod for pod in cluster.pods if pod.node == node.name and leaves(pod, True, "")]
     lost = tuple(f"{pod.namespace}/{pod.name}" for pod in going if not pod.owner and not pod.ended)
     blockers = []
@@ -210,8 +209,7 @@ def _with_pods(step: NodeStep, node: ClusterNode, cluster: Cluster, delete_unman
         blockers.append(f"it is not Ready ({node.not_ready or 'it does not say why'}). Bring it back first: kubectl describe node {node.name}.")
     if not node.boot_id:
         blockers.append("its kubelet does not say which boot this is, so nobody would know that it was reset. Restart the kubelet.")
-    if lost and not delete_unmanaged:
-        blockers.append(f"nothing makes these pods again: {', '.join(lost[:5])}. End them, or allow it with platform_delete_unmanaged: true.")
+    blockers += stops(going, allowed)
     blockers += filter(None, (cluster.in_the_way(node, inventory),))
     if cluster.marks.get(node.name) is None:
         # a node that was begun waits for them instead: its own drain may be what they lack

@@ -15,13 +15,14 @@ import typing
 from .._check.controllers.sriov_operator import machine_pool_of
 from .._model.errors import ParseError, RdmaError
 from .._model.host import HostConfig
-from .._model.intent import ClusterIntent
+from .._model.intent import ClusterIntent, DrainOptions
 from .._model.kubernetes import ClusterNode
 from .._model.lease import LeaseLost
 from .._model.node_roll import Difference, Mark, NodeOutcome, NodeRoll, NodeStep, OutcomeState, RollPlan, Seen
 from .._observe import machines, many
 from .._observe.kubernetes import ApiError, Clock, Resource
 from .._observe.kubernetes import Cluster as Api
+from .._observe.patience import PatientCluster
 from .._observe.redfish.bmc import BmcError
 from .._parse.kubernetes import core, machine_config
 from .._parse.kubernetes.resource import mapping_at, name_of
@@ -85,6 +86,7 @@ class Limits:
     :ivar drain: until all pods are gone
     :ivar back: from the reset until the node is Ready
     :ivar settle: that a BMC has until it tells what came of the reset: some tell it late
+    :ivar api: that the API server may be away at each step
     :ivar grace: without a sign of a reset that was ordered by a run that ended, before it is ordered again. A kubelet is Ready for 40 s after it is gone
     """
 
@@ -93,13 +95,13 @@ class Limits:
     back: float = 1800.0
     settle: float = 120.0
     grace: float = 120.0
+    api: float = 600.0
 
 
 class Roller:
     """Rolls the nodes of one cluster.
 
     :param stop: whether to end before the next node
-    :param delete_unmanaged: whether pods that nothing makes again may go
     :param hosts: MachineConfigs and KubeletConfigs that are wanted
     """
 
@@ -113,13 +115,12 @@ class Roller:
         say: Say,
         stop: typing.Callable[[], bool] = lambda: False,
         limits: Limits = Limits(),
-        delete_unmanaged: bool = False,
         hosts: typing.Sequence[Resource] = (),
     ) -> None:
-        self._cluster, self._sources, self._power = cluster, tuple(sources), power
+        self._cluster = PatientCluster(cluster, limits.api, clock, self._pause_for, say)
+        self._sources, self._power = tuple(sources), power
         self._clock, self._sleep, self._say, self._stop, self._limits = clock, pause, say, stop, limits
-        self._delete_unmanaged = delete_unmanaged
-        self._drain = Drain(cluster, clock, self._pause, say, limits.drain, delete_unmanaged)
+        self._drain = Drain(self._cluster, clock, self._pause, say, limits.drain, DrainOptions())
         self._over = False
         self._hosts, self._inventory = tuple(hosts), typing.cast(typing.Tuple[str, ...], ())
         self._pooled: typing.Set[str] = set()
@@ -134,11 +135,12 @@ class Roller:
         :raises ResourceError: an object that is none of its kind
         """
         cluster, self._inventory = self._read(), tuple(nodes)
+        self._drain = Drain(self._cluster, self._clock, self._pause, self._say, self._limits.drain, intent.drain)
         self._pooled = {node.name for node in cluster.nodes if node.machine_config or machine_pool_of(node, cluster.machine_pools) is not None}
         marks = ((node, cluster.marks.get(node.name)) for node in cluster.nodes)
         self._ridden = {node.name: noted for node, noted in marks if noted is not None and noted.pool and noted.reset and node.boot_id != noted.boot}
         seen = {node: self._with_power(node, one) for node, one in self._look(self._inventory).items()}
-        return plan(seen, cluster, intent, self._delete_unmanaged, self._inventory)
+        return plan(seen, cluster, intent, self._inventory)
 
     def prove(self, planned: RollPlan) -> NodeRoll:
         """Only what a look after the resets has shown: the end of nodes that were reset. Nothing is begun.
@@ -459,7 +461,10 @@ class Roller:
         return core.node(resource), mark(resource)
 
     def _pause(self) -> None:
-        self._sleep(self._limits.look)
+        self._pause_for(self._limits.look)
+
+    def _pause_for(self, seconds: float) -> None:
+        self._sleep(seconds)
         self._go_on()
 
     def _go_on(self) -> None:

@@ -10,6 +10,7 @@ import typing
 
 from ..._model.disruption import Budget, ClusterPod
 from ..._model.kubernetes import ClusterNode, Workload
+from ..._model.marks import RUN_LABEL, is_ours
 from .quantity import whole
 from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, number_of, selector_of, title_of
 
@@ -69,15 +70,20 @@ def pod(resource: Resource) -> ClusterPod:
     name, metadata, spec = name_of(resource), mapping_at(resource, "metadata"), mapping_at(resource, "spec")
     what = f"Pod {name}"
     containers = items_of(spec, "containers", what)
+    labels = {str(key): str(value) for key, value in mapping_at(metadata, "labels").items()}
     return ClusterPod(
         name=name,
         namespace=str(metadata.get("namespace", "")),
         node=str(spec.get("nodeName") or ""),
-        labels={str(key): str(value) for key, value in mapping_at(metadata, "labels").items()},
+        labels=labels,
         requests=tuple(sorted({str(key) for container in containers for key in mapping_at(container, "resources", "requests")})),
         owner=controller(resource)[0],
         mirror="kubernetes.io/config.mirror" in mapping_at(metadata, "annotations"),
         ended=mapping_at(resource, "status").get("phase") in ("Succeeded", "Failed"),
+        uid=str(metadata.get("uid") or ""),
+        # an empty mapping is one, too
+        empty_dir=any(volume.get("emptyDir") is not None for volume in items_of(spec, "volumes", what)),
+        of_run=is_ours(labels) and RUN_LABEL in labels,
     )
 
 
