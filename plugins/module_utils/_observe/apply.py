@@ -161,7 +161,7 @@ def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Cloc
     outcomes: typing.List[Outcome] = []
     for kind in removal.kinds:
         found = _list(cluster, kind, removal)
-        kept = {} if check_mode or kind != "Namespace" else {name: why for name, why in _kept(cluster, found, removal.limit, clock, pause)}
+        kept = {} if check_mode or kind != "Namespace" else dict(_kept(cluster, found, removal.limit, clock, pause))
         results = [kept.get(item["metadata"]["name"]) or remove(cluster, item, check_mode) for item in found]
         if not check_mode:
             asked = {(one.applied.namespace, one.applied.name) for one in results if one.applied.action != "refused"}

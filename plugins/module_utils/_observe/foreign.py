@@ -11,7 +11,7 @@ from .._parse.kubernetes.foreign import ApiResource, judge, resources, versions
 from .._parse.kubernetes.resource import Resource, ResourceError
 from .kubernetes import PAGE, ApiError, Clock, Cluster
 
-#: metadata alone: what Secrets hold never comes here. Who does not know the form sends whole objects [kubernetes.io, API concepts, Receiving resources as Tables]
+#: metadata alone: what Secrets hold never comes here. A server that does not know the form sends whole objects [kubernetes.io, API concepts]
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 #: seconds between two looks while objects of the namespace are being deleted
 _LOOK = 2.0

@@ -171,7 +171,7 @@ def test_what_is_being_deleted_is_waited_for(api: Api) -> None:
     api.add("pods", "operator-1", deletionTimestamp="2026-01-01T00:00:00Z")
     api.add("configmaps", "device-plugin-config", ownerReferences=[{"uid": "gone"}])
     folder = f"/api/v1/namespaces/{NAME}"
-    api.steps = [lambda: api._objects[f"{folder}/pods"].clear(), lambda: api.add("configmaps", "other", labels=OURS)]
+    api.steps = [api._objects[f"{folder}/pods"].clear, lambda: api.add("configmaps", "other", labels=OURS)]
     api.steps.append(lambda: api._objects[f"{folder}/configmaps"].pop("device-plugin-config") and None)
     assert removed(api).applied.action == "deleted" and api.now > 0
 
