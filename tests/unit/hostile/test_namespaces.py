@@ -11,9 +11,12 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LABEL, OWN
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, remove_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.foreign import objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import NamespaceStays, Observers
+from ansible_collections.linerate.rdma.tests.unit import fake_observers
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 
 OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
@@ -211,3 +214,28 @@ def test_only_metadata_is_asked_for(api: Api) -> None:
     assert objects_of_others(cluster, NAME, 0, lambda: api.now, api.pause) is None
     assert asked[f"/api/v1/namespaces/{NAME}/secrets"].startswith("application/json;as=PartialObjectMetadataList")
     assert not any("metrics.k8s.io" in path for path in asked)
+
+
+@pytest.mark.parametrize(("name", "labels", "stays"), [("theirs", {}, True), ("kube-root-ca.crt", {}, False), ("ours", OURS, False)])
+def test_the_observers_namespace_stays_with_what_others_have_in_it_and_the_observers_go(name: str, labels: typing.Dict[str, str], stays: bool) -> None:
+    world = fake_observers.World(fake_observers.node("worker-1"))
+    world.resources = [_resource("configmaps", "ConfigMap")]
+    world.make_namespace({**OURS, LABEL: OWN})
+    for kind in ("DaemonSet", "Pod", "ServiceAccount"):
+        world.serve(kind, [], fake_observers.NAMESPACE)
+    metadata = {"name": "linerate-observer", "namespace": fake_observers.NAMESPACE, "labels": OURS, "uid": "a"}
+    world.put("ServiceAccount", {"kind": "ServiceAccount", "metadata": metadata}, fake_observers.NAMESPACE)
+    world.serve("ConfigMap", [{"metadata": {"name": name, "labels": labels}}], fake_observers.NAMESPACE)
+    world.start()
+    try:
+        observers = Observers(FakeApi.client(world.url), fake_observers.NAMESPACE, 5.0, lambda: 0.0, lambda _seconds: None, lambda _line: None)
+        if stays:
+            with pytest.raises(NamespaceStays, match="ConfigMap theirs") as raised:
+                observers.absent(False)
+            assert "kubectl delete namespace" in raised.value.remedy
+            assert world.all("Namespace", "") and not world.all("ServiceAccount"), "what is ours is gone"
+        else:
+            observers.absent(False)
+            assert not world.all("Namespace", "")
+    finally:
+        world.stop()

@@ -8,7 +8,7 @@ import dataclasses
 import typing
 
 from ..._model.marks import is_ours
-from .resource import Resource, items_of, labels_of, mapping_at, name_of
+from .resource import Resource, items_of, labels_of, mapping_at, name_of, texts_of
 
 #: API groups that show again what other groups hold, or what no namespace holds: figures of pods, packages of catalogs, OpenShift's copies of RBAC
 _SHOWN_AGAIN = ("metrics.k8s.io", "packages.operators.coreos.com", "authorization.openshift.io", "project.openshift.io", "quota.openshift.io")
@@ -58,7 +58,7 @@ def versions(groups: Resource) -> typing.Tuple[str, ...]:
     :raises ResourceError: it is none
     """
     found: typing.List[str] = []
-    for group in items_of(groups, "groups", "APIGroupList"):
+    for group in items_of(mapping_at(groups), "groups", "APIGroupList"):
         name = str(group.get("name") or "")
         if name in _SHOWN_AGAIN:
             continue
@@ -74,10 +74,10 @@ def resources(listed: Resource, base: str) -> typing.Tuple[ApiResource, ...]:
     :raises ResourceError: it is none
     """
     found = []
-    for item in items_of(listed, "resources", f"APIResourceList {base}"):
+    for item in items_of(mapping_at(listed), "resources", f"APIResourceList {base}"):
         plural = str(item.get("name") or "")
         if "/" not in plural:
-            listable = item.get("namespaced") is True and "list" in (item.get("verbs") or []) and plural not in _WITHOUT_DATA
+            listable = item.get("namespaced") is True and "list" in texts_of(item, "verbs", f"APIResource {plural}") and plural not in _WITHOUT_DATA
             found.append(ApiResource(base, plural, str(item.get("kind") or plural), listable))
     return tuple(found)
 
