@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import signal
 import time
 import typing
@@ -89,6 +90,7 @@ class ActionModule(ControllerAction):
 
     def _roll(self, options: Result, variables: Result, folder: FactFolder, nodes: typing.Tuple[str, ...]) -> NodeRoll:
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
+        intent = dataclasses.replace(intent, drain=dataclasses.replace(intent.drain, force=intent.drain.force or options["delete_unmanaged"]))
         known = firmware_of(folder, nodes, options["fabrics"], options["cluster"]) if options["fabrics"] else None
         wanted, kernel, firmware = wanted_by(intent.bios), _kernel(folder, nodes, intent), _firmware(folder, known, options["prove"])
         operator = {} if options["prove"] else _by_operator(folder, intent, bool(self._task.check_mode))
@@ -118,7 +120,6 @@ class ActionModule(ControllerAction):
                 say,
                 stop,
                 limits,
-                options["delete_unmanaged"],
                 host_configs(intent.host),
             )
             planned = roller.plan(nodes, intent)

@@ -120,6 +120,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS, KubeletStand
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.patience import PatientCluster
 from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import Roller
 
 
@@ -131,7 +132,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         return answer
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
         nodes = folder.start().nodes if (folder := folder_of(module)) else ()
-        roller = Roller(held.cluster, time.monotonic, time.sleep, say)
+        # the roll reboots nodes that the API server may run on
+        cluster = PatientCluster(held.cluster, options["wait_seconds"], time.monotonic, time.sleep, say)
+        roller = Roller(cluster, time.monotonic, time.sleep, say)
         if options["state"] == "released":
             rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"], nodes)
             return {**answer, "changed": bool(rolls), "rolls": to_data(rolls), "kubelet": to_data(roller.kubelet(configs, nodes))}

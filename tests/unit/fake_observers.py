@@ -70,6 +70,7 @@ class World(FakeApi):
     :ivar refusal: of all pods, in the words of the API server
     :ivar lingers: how many more times the namespace is shown after its deletion
     :ivar refuses: kinds that the API server refuses, with its words
+    :ivar resources: of the API, as it tells them, by which the observers' namespace is looked through before it is deleted
     :ivar asked: verb, kind and namespace of each request, as RBAC names them
     """
 
@@ -80,6 +81,7 @@ class World(FakeApi):
         self.lingers = 0
         self.refuses: typing.Dict[str, str] = {}
         self.asked: typing.Set[typing.Tuple[str, str, str]] = set()
+        self.resources: typing.List[Resource] = []
         self.on_pods: typing.Callable[[], None] = lambda: None
         self.serve("Node", nodes)
         self.serve("Namespace", [])
@@ -113,6 +115,8 @@ class World(FakeApi):
         return found
 
     def listing(self, path: str) -> typing.Optional[bytes]:
+        if path in ("/apis", "/api/v1"):
+            return json.dumps({"groups": [], "resources": self.resources}).encode()
         if path in self._objects:
             self._ask("list", f"{path}/")
         elif path in {path_of(kind, NAMESPACE) for kind in IN_NAMESPACE}:

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_of
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeOutcome, NodeRoll, RollPlan, Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
@@ -53,10 +54,15 @@ class World(FakeApi):
         self.serve("Pod", [])
         self.serve("PodDisruptionBudget", [])
 
-    def add(self, name: str, on: str, owner: str = "ReplicaSet", labels: typing.Optional[typing.Dict[str, str]] = None) -> None:
+    def add(
+        self, name: str, on: str, owner: str = "ReplicaSet", labels: typing.Optional[typing.Dict[str, str]] = None, uid: str = "", **spec: typing.Any
+    ) -> None:
         owners = [{"kind": owner, "name": "x", "controller": True}] if owner else []
-        metadata = {"name": name, "namespace": "jobs", "ownerReferences": owners, "labels": labels or {}}
-        self.put("Pod", {"metadata": metadata, "spec": {"nodeName": on, "containers": []}, "status": {"phase": "Running"}})
+        metadata = {"name": name, "namespace": "jobs", "ownerReferences": owners, "labels": labels or {}, "uid": uid or f"uid-{name}"}
+        self.put("Pod", {"metadata": metadata, "spec": {"nodeName": on, "containers": [], **spec}, "status": {"phase": "Running"}})
+
+    def pod(self, name: str) -> typing.Optional[Resource]:
+        return self.object(f"/api/v1/pods/{name}")
 
     def seen(self, name: str) -> Resource:
         found = self.object(f"/api/v1/nodes/{name}")
@@ -78,9 +84,17 @@ class World(FakeApi):
         if path.endswith("/eviction"):
             name = path.split("/")[-2]
             assert body["kind"] == "Eviction" and body["metadata"]["name"] == name
+            uid = body.get("deleteOptions", {}).get("preconditions", {}).get("uid")
+            found = self.pod(name)
+            if found is None:
+                return 404, {"kind": "Status", "code": 404, "reason": "NotFound", "message": f'pods "{name}" not found'}
+            if uid is not None and uid != found["metadata"]["uid"]:
+                return 409, {"kind": "Status", "code": 409, "reason": "Conflict", "message": f"Precondition failed: UID in precondition: {uid}"}
             if self.held.get(name, 0) > 0:
                 self.held[name] -= 1
-                return 429, {"kind": "Status", "code": 429, "reason": "TooManyRequests", "message": "it would violate the pod's disruption budget"}
+                message = "Cannot evict pod as it would violate the pod's disruption budget."
+                details = {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 1 healthy pods and has 1 currently"}]}
+                return 429, {"kind": "Status", "code": 429, "reason": "TooManyRequests", "message": message, "details": details}
             self.do(f"evict {name}")
             self.drop("Pod", {"metadata": {"name": name}})
             return 201, {"kind": "Status", "status": "Success"}
@@ -177,7 +191,7 @@ class Site:
         self.stop: typing.Callable[[], bool] = lambda: False
         self.wanted: typing.Dict[str, typing.Any] = {"sriov": True}
         self.limits = Limits(drain=60, back=300, settle=10, grace=30)
-        self.delete_unmanaged = False
+        self.drain = DrainOptions()
         self.facts: typing.Dict[str, Seen] = {}
         self.cluster = FakeApi.client(world.url)
 
@@ -194,15 +208,14 @@ class Site:
             self.said.append,
             self.stop,
             self.limits,
-            self.delete_unmanaged,
         )
 
     def plan(self, intent: ClusterIntent = REBOOT) -> RollPlan:
-        return self.roller().plan(NODES, intent)
+        return self.roller().plan(NODES, dataclasses.replace(intent, drain=self.drain))
 
     def run(self, intent: ClusterIntent = REBOOT, check_mode: bool = False) -> NodeRoll:
         roller = self.roller()
-        done = roller.roll(roller.plan(NODES, intent), check_mode)
+        done = roller.roll(roller.plan(NODES, dataclasses.replace(intent, drain=self.drain)), check_mode)
         told = json.dumps(to_data(done)) + "\n".join(self.said)
         assert not any(secret in told for secret in (PASSWORD, TOKEN, BASIC))
         return done

@@ -49,17 +49,18 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "teardown.object": Explanation(
         means="An object of the collection still exists.",
-        measured="Each object with the label of the collection, and its finalizers.",
+        measured="Each object with the label of the collection, and its finalizers. Of a namespace, all objects in it.",
         causes=(
             "A finalizer whose owner is gone.",
-            "Pods of others are in the namespace.",
-            "The user may not delete it.",
+            "A namespace of the collection has objects that the collection did not make. They would go with it, so it was not deleted.",
+            "The user may not list all that a namespace has (unknown), or may not delete the object.",
         ),
         look=(
             "kubectl get sriovnetworknodepolicies,network-attachment-definitions -A -l app.kubernetes.io/managed-by=linerate.rdma",
             "kubectl get namespace NAMESPACE -o yaml",
+            "kubectl api-resources --verbs=list --namespaced -o name | xargs -n 1 kubectl get --ignore-not-found -n NAMESPACE",
         ),
-        remedy="See who holds it: the finalizer that is named, or pods of others; then run the teardown again.",
+        remedy="See who holds it: the finalizer that is named, or objects of others, which are moved or deleted first. Then run the teardown again.",
     ),
     "teardown.operator": Explanation(
         means="A Deployment still runs the SR-IOV network operator.",

@@ -7,10 +7,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.apply import AppliedObject
+from .._model.apply import FOREIGN, UNREAD, AppliedObject
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.host import DROP_IN, ObservedText, Roll
 from .._model.intent import Intent
+from .._model.marks import LABEL
 from .._model.node_tuning import COLLECTION, INSTALL, ObservedSettings
 from .._model.olm import Stay
 from .._model.operators import OPERATORS, OperatorsSeen
@@ -84,6 +85,8 @@ def _object(item: AppliedObject) -> Finding:
     if item.action in ("deleted", "absent", "released"):
         said = "our fields taken back, the rest is others'" if item.action == "released" else item.action
         return ok("teardown.object", subject, said, "gone")
+    if item.reason in (FOREIGN, UNREAD):
+        return _namespace(subject, item)
     cause = explain(item.refusal)
     if cause is not None:
         return Finding("teardown.object", subject, FAIL, f"{item.action}: {item.refusal}", "gone", cause.why, cause.remedy)
@@ -97,6 +100,18 @@ def _object(item: AppliedObject) -> Finding:
         why,
         "See who still holds it: pods of others in the namespace, or a finalizer whose owner is gone.",
     )
+
+
+def _namespace(subject: str, item: AppliedObject) -> Finding:
+    """A namespace of the collection with objects of others, or of which nobody knows whether it has any."""
+    keep = f"To keep the namespace: kubectl label namespace {item.name} {LABEL}-"
+    if item.reason == UNREAD:
+        why = f"Whether others have objects in it is not known, so it was not deleted: {item.refusal}."
+        remedy = f"Give the user of the kubeconfig the right to list all resources in this namespace, and run the teardown again. {keep}"
+        return Finding("teardown.object", subject, UNKNOWN, "not known", "gone", why, remedy)
+    why = f"It was not deleted, because {item.refusal}. They would go with it."
+    remedy = f"Move or delete them, and run the teardown again. {keep}"
+    return Finding("teardown.object", subject, FAIL, "there", "gone", why, remedy)
 
 
 def _stays(item: Stay) -> Finding:

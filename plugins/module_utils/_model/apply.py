@@ -7,6 +7,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+#: reasons for which a namespace of the collection stays: objects of others are in it, or nobody knows
+FOREIGN, UNREAD = "Foreign", "Unread"
+
 
 @dataclasses.dataclass(frozen=True)
 class AppliedObject:
@@ -15,7 +18,7 @@ class AppliedObject:
     :ivar fabric: which the object belongs to; empty for what fabrics share
     :ivar action: created, changed, unchanged, deleted, absent or refused; unjudged in check mode, when what the object needs would be made first
     :ivar refusal: text of the API server or its webhook
-    :ivar reason: of the API's Status: Forbidden, Invalid, NotFound...
+    :ivar reason: of the API's Status: Forbidden, Invalid, NotFound..., or one of the collection's own
     :ivar warnings: that the API server sent along
     """
 

@@ -121,6 +121,9 @@ class ClusterPod:
     :ivar owner: kind of its controller; empty when nothing would make it again
     :ivar mirror: the kubelet runs it from a file
     :ivar ended: Succeeded or Failed
+    :ivar uid: another pod of the same name has another one
+    :ivar empty_dir: it has a volume of the kind emptyDir, which ends with it
+    :ivar of_run: a run of the collection made it, and makes it again where it needs it
     """
 
     name: Subdomain
@@ -131,6 +134,9 @@ class ClusterPod:
     owner: Word = ""
     mirror: bool = False
     ended: bool = False
+    uid: str = ""
+    empty_dir: bool = False
+    of_run: bool = False
 
 
 Action = typing.Literal["nothing", "configure", "drain", "reboot", "unknown"]

@@ -271,6 +271,18 @@ class DrainPool:
 
 
 @dataclasses.dataclass(frozen=True)
+class DrainOptions:
+    """What a drain of the collection may take, as the options of ``kubectl drain`` of the same name say it.
+
+    :ivar delete_empty_dir_data: pods with a volume of the kind emptyDir, whose data is lost
+    :ivar force: pods that no controller makes again
+    """
+
+    delete_empty_dir_data: bool = False
+    force: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class NetworkOperator:
     """NVIDIA's network operator, and what its one NicClusterPolicy must have beside the fabrics' own parts.
 
@@ -316,6 +328,9 @@ class ClusterIntent:
     :ivar wait_seconds: limit of the wait for the network
     :ivar node_pool: in which turns, and with which RDMA mode, the operator works on the nodes; None leaves its default: one node at a time
     :ivar disruption: the most that may happen to a node; what needs more is refused before anything is applied
+    :ivar drain: what a drain of the collection may take
+    :ivar pause_health_checks: pause the MachineHealthChecks and NodeHealthChecks of nodes that are about to be reset, until they are back. Otherwise
+        such a node is not reset
     :ivar network_operator: NVIDIA's, for profiles that need it
     :ivar host: what jobs need of the nodes beside the network
     :ivar bios: what is asked of the BIOS of each node; its BMC must be known for that
@@ -332,6 +347,8 @@ class ClusterIntent:
     wait_seconds: int = 1800
     disruption: Disruption = "drain"
     node_pool: typing.Optional[DrainPool] = None
+    drain: DrainOptions = DrainOptions()
+    pause_health_checks: bool = False
     network_operator: NetworkOperator = NetworkOperator()
     host: HostNeeds = dataclasses.field(default_factory=HostNeeds)
     bios: BiosWishes = dataclasses.field(default_factory=BiosWishes)

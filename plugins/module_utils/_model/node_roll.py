@@ -9,6 +9,7 @@ import hashlib
 import typing
 
 from .boundary.kubernetes import ObjectName, Uid
+from .control_plane import HealthCheck
 from .disruption import PoolPlan
 
 #: what makes a wanted value true. power_cycle: the power is taken away
@@ -138,6 +139,9 @@ class RollPlan:
     :ivar limit: where that is from, in words
     :ivar refusal: why nothing at all is done, with what to do
     :ivar rolls: MachineConfigPools that are let go, or were by a run that ended, and reboot their nodes
+    :ivar most: nodes that may be away at the same time, with those that are away already
+    :ivar shape: what the resets mean for a cluster that has no control-plane node to spare, in words
+    :ivar pauses: health checks that would remediate a node of the plan, and are paused meanwhile
     """
 
     steps: typing.Tuple[NodeStep, ...] = ()
@@ -145,6 +149,9 @@ class RollPlan:
     limit: str = ""
     refusal: str = ""
     rolls: typing.Tuple[PoolPlan, ...] = ()
+    most: int = 1
+    shape: typing.Tuple[str, ...] = ()
+    pauses: typing.Tuple[HealthCheck, ...] = ()
 
     @property
     def rides(self) -> typing.Tuple[NodeStep, ...]:

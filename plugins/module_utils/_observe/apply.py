@@ -8,9 +8,10 @@ import dataclasses
 import time
 import typing
 
-from .._model.apply import AppliedObject, Leftovers
+from .._model.apply import FOREIGN, UNREAD, AppliedObject, Leftovers
 from .._model.marks import MANAGER, is_ours
 from .._model.measuring import NAMESPACE as MEASURING
+from .foreign import objects_of_others
 from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of
 
 #: of server-side apply
@@ -153,18 +154,33 @@ class Removal:
 def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Clock, pause: typing.Callable[[float], None]) -> typing.Tuple[Outcome, ...]:
     """Delete what carries the label, kind by kind, and wait until each kind is gone. What others have a part in only loses ours.
 
+    A namespace with objects of others stays, and its refusal lists them. In check mode nobody looks for them: much of what is there now would be gone by then.
+
     :param pause: sleeps; given in, so that a test needs no time
     :raises ApiError: the server cannot be reached, or does not let us list
     """
     outcomes: typing.List[Outcome] = []
     for kind in removal.kinds:
         found = _list(cluster, kind, removal)
-        results = [remove(cluster, item, check_mode) for item in found]
+        kept = {} if check_mode or kind != "Namespace" else dict(_kept(cluster, found, removal.limit, clock, pause))
+        results = [kept.get(item["metadata"]["name"]) or remove(cluster, item, check_mode) for item in found]
         if not check_mode:
-            left = _await_gone(cluster, kind, removal, clock, pause) if found else {}
+            asked = {(one.applied.namespace, one.applied.name) for one in results if one.applied.action != "refused"}
+            left = _await_gone(cluster, kind, removal, asked, clock, pause) if asked else {}
             results = [_still_there(outcome, left) for outcome in results]
         outcomes.extend(results)
     return tuple(outcomes)
+
+
+def _kept(
+    cluster: Cluster, namespaces: typing.Iterable[Resource], limit: float, clock: Clock, pause: typing.Callable[[float], None]
+) -> typing.Iterator[typing.Tuple[str, Outcome]]:
+    """The namespaces that may not be deleted, each with what became of it."""
+    for item in namespaces:
+        kept = objects_of_others(cluster, item["metadata"]["name"], limit, clock, pause)
+        if kept is not None:
+            applied = dataclasses.replace(_labelled(item), action="refused", reason=UNREAD if kept.unread else FOREIGN, refusal=str(kept))
+            yield applied.name, Outcome(applied, stable(item), stable(item))
 
 
 def leftovers(cluster: Cluster, kinds: typing.Sequence[str], selector: str, wanted: typing.Iterable[Resource]) -> Leftovers:
@@ -205,7 +221,10 @@ def remove(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
             # an empty wish takes back the fields that nobody else owns
             result, _warnings = cluster.apply(_bare(item), FIELD_MANAGER, dry_run=check_mode)
             return Outcome(dataclasses.replace(applied, action="released"), stable(item), stable(result))
-        there = cluster.delete(kind_of(item), applied.namespace, applied.name, dry_run=check_mode)
+        uid = item["metadata"].get("uid")
+        # another object of this name has been made since, and is not the one that was looked at
+        only = {"only": {"uid": uid}} if uid else {}
+        there = cluster.delete(kind_of(item), applied.namespace, applied.name, dry_run=check_mode, **only)
     except ApiError as error:
         return Outcome(_refused(applied, error), stable(item), stable(item))
     return Outcome(dataclasses.replace(applied, action="deleted" if there else "absent"), stable(item))
@@ -227,12 +246,19 @@ def _bare(item: Resource) -> Resource:
 
 
 def _await_gone(
-    cluster: Cluster, kind: str, removal: Removal, clock: Clock, pause: typing.Callable[[float], None]
+    cluster: Cluster,
+    kind: str,
+    removal: Removal,
+    asked: typing.Container[typing.Tuple[str, str]],
+    clock: Clock,
+    pause: typing.Callable[[float], None],
 ) -> typing.Dict[typing.Tuple[str, str], Resource]:
+    """:param asked: namespaces and names of what is to go"""
     end = clock() + removal.limit
     while True:
         found = _list(cluster, kind, removal)
-        left = {(item["metadata"].get("namespace", ""), item["metadata"]["name"]): item for item in found if kind not in _JOINT or not _is_joint(item)}
+        mine = {(item["metadata"].get("namespace", ""), item["metadata"]["name"]): item for item in found if kind not in _JOINT or not _is_joint(item)}
+        left = {key: item for key, item in mine.items() if key in asked}
         if not left or clock() >= end:
             return left
         pause(1.0)

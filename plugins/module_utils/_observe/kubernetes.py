@@ -99,6 +99,11 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "MachineConfig": ("/apis/machineconfiguration.openshift.io/v1", "machineconfigs", False),
     "KubeletConfig": ("/apis/machineconfiguration.openshift.io/v1", "kubeletconfigs", False),
     "MachineConfigPool": ("/apis/machineconfiguration.openshift.io/v1", "machineconfigpools", False),
+    "Machine.machine.openshift.io": ("/apis/machine.openshift.io/v1beta1", "machines", True),
+    "MachineHealthCheck.machine.openshift.io": ("/apis/machine.openshift.io/v1beta1", "machinehealthchecks", True),
+    "Machine.cluster.x-k8s.io": ("/apis/cluster.x-k8s.io/v1beta1", "machines", True),
+    "MachineHealthCheck.cluster.x-k8s.io": ("/apis/cluster.x-k8s.io/v1beta1", "machinehealthchecks", True),
+    "NodeHealthCheck": ("/apis/remediation.medik8s.io/v1alpha1", "nodehealthchecks", False),
     "Tuned": ("/apis/tuned.openshift.io/v1", "tuneds", True),
     "Profile": ("/apis/tuned.openshift.io/v1", "profiles", True),
     "PerformanceProfile": ("/apis/performance.openshift.io/v2", "performanceprofiles", False),
@@ -136,18 +141,39 @@ class ApiError(RdmaError):
     :ivar status: HTTP status; 0 when there was no answer
     :ivar reason: of the API's Status: NotFound, Forbidden, Conflict, Expired...
     :ivar text: the server's own words
+    :ivar causes: of the API's Status, such as DisruptionBudget
+    :ivar retry_after: seconds after which the server wants to be asked again; 0 when it does not say
     """
 
-    def __init__(self, status: int, reason: str, text: str, where: str, remedy: typing.Optional[str] = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        text: str,
+        where: str,
+        remedy: typing.Optional[str] = None,
+        causes: typing.Tuple[str, ...] = (),
+        retry_after: float = 0.0,
+    ) -> None:
         """:param remedy: where it is another one than that of the status"""
         super().__init__(f"{where}: {text.rstrip('.')}", _remedy(status, text) if remedy is None else remedy)
         self.status = status
         self.reason = reason
         self.text = text
+        self.where = where
+        self.causes = causes
+        self.retry_after = retry_after
 
     @property
     def absent(self) -> bool:
         return self.status == 404
+
+    @property
+    def held(self) -> bool:
+        """Whether a PodDisruptionBudget refuses an eviction. The API server says 429 of that too.
+        [kubernetes pkg/registry/core/pod/storage/eviction.go, createTooManyRequestsError]
+        """
+        return self.status == 429 and ("DisruptionBudget" in self.causes or "disruption budget" in self.text.lower())
 
     @property
     def passing(self) -> bool:
@@ -294,6 +320,14 @@ class Cluster:
             return False
         return True
 
+    def read(self, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), accept: str = "application/json") -> Resource:
+        """What a path of the API has, such as the list of its resources.
+
+        :param accept: media types, as the header Accept has them
+        :raises ApiError: also when it is not there
+        """
+        return self._json("get", path, query, header_params={"Accept": accept})
+
     def get(self, kind: str, namespace: str, name: str) -> Resource:
         """:raises ApiError: also when it is not there"""
         return self._json("get", path_of(kind, namespace, name))
@@ -392,7 +426,10 @@ class Cluster:
         path = path_of(kind_of(definition), metadata.get("namespace", ""), metadata["name"])
         query = [("fieldManager", manager), ("force", "false")] + ([("dryRun", "All")] if dry_run else [])
         response = self._call("patch", path, query, definition, content_type="application/apply-patch+yaml")
-        return json.loads(response.data), _warnings(response)
+        try:
+            return json.loads(response.data), _warnings(response)
+        except HTTPError as error:
+            raise ApiError(0, "Unreachable", f"the answer broke off: {error}", f"PATCH {path}") from error
 
     def patch(self, kind: str, namespace: str, name: str, change: Resource) -> Resource:
         """Merge ``change`` into an object (JSON merge patch, RFC 7386): null takes a key away.
@@ -443,16 +480,18 @@ class Cluster:
             raise
         return True
 
-    def evict(self, namespace: str, pod: str) -> bool:
+    def evict(self, namespace: str, pod: str, uid: str) -> bool:
         """Ask for the end of a pod, as a drain does: PodDisruptionBudgets are asked. False when it was not there.
 
-        :raises ApiError: refused; with status 429 while a PodDisruptionBudget holds it, or the server is busy
+        :param uid: of the pod that is meant. Another pod of this name, such as that of a StatefulSet on another node, stays, and counts as not there
+        :raises ApiError: refused; with ``held`` while a PodDisruptionBudget holds it
         """
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}, "deleteOptions": options}
         try:
             self._json("post", f"{path_of('Pod', namespace, pod)}/eviction", body=body)
         except ApiError as error:
-            if error.absent:
+            if error.absent or error.reason == "Conflict":
                 return False
             raise
         return True
@@ -609,4 +648,18 @@ def api_error(error: typing.Any, where: str) -> ApiError:
     if not isinstance(status, dict):
         status = {}
     text = str(status.get("message") or body or error.reason or "no text")
-    return ApiError(int(error.status or 0), str(status.get("reason") or error.reason or ""), text.strip()[:1000], where)
+    reason = str(status.get("reason") or error.reason or "")
+    return ApiError(int(error.status or 0), reason, text.strip()[:1000], where, causes=_causes(status), retry_after=_retry_after(error))
+
+
+def _causes(status: Resource) -> typing.Tuple[str, ...]:
+    """Reasons of the causes of a v1 Status."""
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return tuple(str(cause.get("reason", "")) for cause in causes if isinstance(cause, dict)) if isinstance(causes, list) else ()
+
+
+def _retry_after(error: typing.Any) -> float:
+    """The header Retry-After in seconds (RFC 9110, 10.2.3); 0 where there is none, or where it is a date, which the API server never sends."""
+    value = str((getattr(error, "headers", None) or {}).get("Retry-After") or "")
+    return float(value) if value.isascii() and value.isdigit() and len(value) < 6 else 0.0

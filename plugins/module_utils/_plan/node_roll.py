@@ -7,9 +7,13 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._check.controllers.control_plane import is_control_plane, keeps, shape
+from .._check.controllers.drain import stops
+from .._check.controllers.health_checks import remediates, watching
 from .._check.controllers.machine_config_operator import in_the_way, under_way
 from .._check.controllers.sriov_operator import held_pods, leaves, machine_pool_of
 from .._check.network.disruption.machine_config import Machines
+from .._model.control_plane import EtcdMember, HealthCheck
 from .._model.disruption import Budget, ClusterPod, MachinePool, PoolPlan
 from .._model.host import HOST_KINDS, HostConfig
 from .._model.intent import ClusterIntent
@@ -28,9 +32,10 @@ class Cluster:
     """The cluster as it is.
 
     :ivar marks: by node; None for one that can't be read
-    :ivar unread: kinds that could not be read, and why
+    :ivar unread: kinds that could not be read, and why; ``etcd`` for the pods of etcd
     :ivar configs: MachineConfigs and KubeletConfigs that are wanted; kubelets: KubeletConfigs of somebody else
     :ivar machines: names of the nodes on which OpenShift's machine config operator has a daemon
+    :ivar etcd: members of etcd
     """
 
     nodes: typing.Tuple[ClusterNode, ...] = ()
@@ -42,6 +47,8 @@ class Cluster:
     configs: typing.Tuple[HostConfig, ...] = ()
     kubelets: typing.Tuple[HostConfig, ...] = ()
     machines: typing.FrozenSet[str] = frozenset()
+    etcd: typing.Tuple[EtcdMember, ...] = ()
+    health_checks: typing.Tuple[HealthCheck, ...] = ()
 
     def in_the_way(self, node: ClusterNode, inventory: typing.Container[str]) -> str:
         """Why no BMC may reset a node beside the machine config operator, with what to do; empty where one may."""
@@ -57,13 +64,11 @@ def plan(
     seen: typing.Mapping[str, Seen],
     cluster: Cluster,
     intent: ClusterIntent,
-    delete_unmanaged: bool = False,
     inventory: typing.Optional[typing.Iterable[str]] = None,
 ) -> RollPlan:
     """What happens to the nodes. One that can't be done now is left out, with its reason; what is not allowed at all refuses everything.
 
     :param seen: what differs on each node, all sources together
-    :param delete_unmanaged: whether pods that nothing makes again may go
     :param inventory: names of the nodes; by default those of ``seen``
     """
     known = {node.name: node for node in cluster.nodes}
@@ -72,12 +77,15 @@ def plan(
     every = tuple(_step(name, seen.get(name, Seen()), known.get(name), cluster, names) for name in names if name in seen or name in known)
     machines = Machines(cluster.configs, cluster.kubelets, cluster.machine_pools, cluster.nodes, cluster.pods, cluster.budgets)
     every, pools = with_rolls(every, machines)
-    every = tuple(_with_pods(step, known[step.node], cluster, delete_unmanaged, names) if _goes_down(step) else step for step in every)
+    awaited = {step.node for step in every if step.is_due and step.phase != "begin"}
+    every = tuple(_looked_into(step, known[step.node], cluster, intent, names, awaited) if _goes_down(step) else step for step in every)
     every, pools = held(every, pools)
     steps = [step for step in every if step.node in seen or step.pool or step.also]
     most = intent.node_pool.max_unavailable if intent.node_pool is not None else 1
     limit = f"rdma_cluster.node_pool.max_unavailable is {most}" if intent.node_pool is not None else "1 at a time: rdma_cluster.node_pool is not set"
     resets = [step for step in steps if step.goes]
+    control = frozenset(node.name for node in cluster.nodes if is_control_plane(node))
+    shapes = shape(cluster.nodes, [step.node for step in resets])
     if resets and intent.disruption != "reboot":
         told = ", ".join(f"{step.node} ({_reasons(step)})" for step in resets[:5]) + (f" and {len(resets) - 5} more" if len(resets) > 5 else "")
         refusal = f"rdma_cluster.disruption is {intent.disruption}, and these nodes need a drain and a reset: {told}. "
@@ -90,13 +98,58 @@ def plan(
         return RollPlan(tuple(steps), most, limit, refusal)
     # those of a pool that is under way are away for it
     ours = {step.node for step in steps if step.goes or (step.pool and step.phase == "wait")}
-    away = [node.name for node in cluster.nodes if node.name in seen and node.name not in ours and (not node.ready or node.unschedulable)]
+    away = [node.name for node in counted(cluster.nodes, names, intent) if node.name not in ours and (not node.ready or node.unschedulable)]
     left = most - len(away)
     if resets and left < 1:
         refusal = f"{', '.join(away[:5])}: not Ready, or cordoned, so that no other node may go ({limit}). Bring them back first, or raise max_unavailable."
         return RollPlan(tuple(steps), most, limit, refusal)
     limit += f"; {len(away)} away already" if away and resets else ""
-    return RollPlan(_in_waves(steps, max(1, left)), max(1, left), limit, rolls=pools)
+    watchers = [watching(known[step.node], cluster.health_checks) for step in resets] if intent.pause_health_checks else []
+    pauses = tuple(check for check in cluster.health_checks if any(check in found for found in watchers))
+    waves = _in_waves(steps, max(1, left), control)
+    return RollPlan(waves, max(1, left), limit, rolls=pools, most=most, shape=shapes, pauses=pauses)
+
+
+def counted(nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str], intent: ClusterIntent) -> typing.Tuple[ClusterNode, ...]:
+    """The nodes of which max_unavailable says how many may be away: those of the inventory, and those that the node selector takes beside them."""
+    return tuple(node for node in nodes if node.name in inventory or intent.node_selector.items() <= node.labels.items())
+
+
+def turn(
+    wave: typing.Sequence[NodeStep], cluster: Cluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
+) -> typing.Tuple[typing.Tuple[NodeStep, ...], str]:
+    """Who of a wave may go now, by the cluster as it is now, and why not all of them, with what to do.
+
+    What is away already (phase wait) goes on. Of the others as many as max_unavailable leaves, and of control-plane nodes one at most.
+
+    :param cluster: read anew, with etcd where the wave has a control-plane node
+    """
+    names, known = {step.node for step in wave}, {node.name: node for node in cluster.nodes}
+    ours = {step.node for step in planned.steps if step.goes}
+    # a node that is cordoned and has a turn of its own is not away by that
+    down = [
+        node.name
+        for node in counted(cluster.nodes, inventory, intent)
+        if node.name not in names and (not node.ready or (node.unschedulable and node.name not in ours))
+    ]
+    going = [step for step in wave if step.phase != "begin" or not step.goes]
+    room, control, why = planned.most - len(down) - len(going), any(_is_control(step, known) for step in going), ""
+    for step in (step for step in wave if step not in going):
+        kept = "another control-plane node goes first." if _is_control(step, known) and control else ""
+        if not kept and step.node in known:
+            kept = keeps(known[step.node], cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
+        if not kept and not step.pool and room < 1:
+            kept = f"{', '.join(down[:5]) or 'another node'} is not Ready, or cordoned, so that no other node may go ({planned.limit}). Bring it back first."
+        if kept:
+            why = why or f"{step.node}: {kept}"
+            continue
+        going.append(step)
+        room, control = room - 1, (control or _is_control(step, known)) and not step.pool
+    return tuple(step for step in wave if step in going), why
+
+
+def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode]) -> bool:
+    return step.node in known and is_control_plane(known[step.node])
 
 
 def lines(planned: RollPlan) -> typing.Tuple[str, ...]:
@@ -105,7 +158,13 @@ def lines(planned: RollPlan) -> typing.Tuple[str, ...]:
         (step for step in planned.steps if step.is_due or step.blockers or step.untaken or step.also or step.notes),
         key=lambda step: (step.wave == 0, step.wave),
     )
-    return (*([planned.refusal] if planned.refusal else []), *(line(step) for step in told), *(_pool_line(pool) for pool in planned.rolls))
+    pauses = (f"{check}: paused until {', '.join(_watched(check, planned))} is back" for check in planned.pauses)
+    rolls = (_pool_line(pool) for pool in planned.rolls)
+    return (*([planned.refusal] if planned.refusal else []), *planned.shape, *(line(step) for step in told), *rolls, *pauses)
+
+
+def _watched(check: HealthCheck, planned: RollPlan) -> typing.List[str]:
+    return [step.node for step in planned.steps if step.goes and check.watches(step.node)]
 
 
 def _pool_line(pool: PoolPlan) -> str:
@@ -202,7 +261,15 @@ def _goes_down(step: NodeStep) -> bool:
     return step.is_due and step.phase == "begin" and step.action in ("reboot", "power_cycle")
 
 
-def _with_pods(step: NodeStep, node: ClusterNode, cluster: Cluster, delete_unmanaged: bool, inventory: typing.Container[str]) -> NodeStep:
+def _looked_into(
+    step: NodeStep,
+    node: ClusterNode,
+    cluster: Cluster,
+    intent: ClusterIntent,
+    inventory: typing.Container[str],
+    awaited: typing.Container[str],
+) -> NodeStep:
+    """A step that takes its node down, with the pods that go, and all that is in its way."""
     going = [pod for pod in cluster.pods if pod.node == node.name and leaves(pod, True, "")]
     lost = tuple(f"{pod.namespace}/{pod.name}" for pod in going if not pod.owner and not pod.ended)
     blockers = []
@@ -210,8 +277,9 @@ def _with_pods(step: NodeStep, node: ClusterNode, cluster: Cluster, delete_unman
         blockers.append(f"it is not Ready ({node.not_ready or 'it does not say why'}). Bring it back first: kubectl describe node {node.name}.")
     if not node.boot_id:
         blockers.append("its kubelet does not say which boot this is, so nobody would know that it was reset. Restart the kubelet.")
-    if lost and not delete_unmanaged:
-        blockers.append(f"nothing makes these pods again: {', '.join(lost[:5])}. End them, or allow it with platform_delete_unmanaged: true.")
+    blockers += stops(going, intent.drain)
+    blockers += filter(None, (keeps(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""), awaited), _too_many(step, node, cluster)))
+    blockers += remediates(node, cluster.health_checks, cluster.unread, intent.pause_health_checks)
     blockers += filter(None, (cluster.in_the_way(node, inventory),))
     if cluster.marks.get(node.name) is None:
         # a node that was begun waits for them instead: its own drain may be what they lack
@@ -219,8 +287,26 @@ def _with_pods(step: NodeStep, node: ClusterNode, cluster: Cluster, delete_unman
     return dataclasses.replace(step, pods=tuple(f"{pod.namespace}/{pod.name}" for pod in going), lost=lost, blockers=tuple(blockers))
 
 
-def _in_waves(steps: typing.Sequence[NodeStep], at_once: int) -> typing.Tuple[NodeStep, ...]:
-    """Those that wait for a reset that was ordered come first: they are away already."""
+def _too_many(step: NodeStep, node: ClusterNode, cluster: Cluster) -> str:
+    """Why a control-plane node does not take the roll of its MachineConfigPool: the pool lets more than one go at the same time."""
+    pool = next((pool for pool in cluster.machine_pools if step.pool and pool.name == step.pool), None)
+    if pool is None or not is_control_plane(node) or pool.max_unavailable in (None, "1"):
+        return ""
+    how = f'oc patch machineconfigpool {pool.name} --type merge -p \'{{"spec":{{"maxUnavailable":1}}}}\''
+    return f"MachineConfigPool {pool.name} reboots {pool.max_unavailable} control-plane nodes at once. Let it reboot one: {how}."
+
+
+def _in_waves(steps: typing.Sequence[NodeStep], at_once: int, control: typing.Container[str]) -> typing.Tuple[NodeStep, ...]:
+    """Those that wait for a reset that was ordered come first: they are away already. Of control-plane nodes one is in a wave at most.
+
+    :param control: names of the control-plane nodes
+    """
     resets = [step for step in steps if step.goes and not step.pool]
-    order = [step.node for step in sorted(resets, key=lambda step: step.phase != "wait")]
-    return tuple(dataclasses.replace(step, wave=1 + order.index(step.node) // at_once) if step.node in order else step for step in steps)
+    number, size, has_control = 1, 0, False
+    waves: typing.Dict[str, int] = {}
+    for step in sorted(resets, key=lambda step: step.phase != "wait"):
+        mine = step.node in control
+        if size == at_once or (mine and has_control):
+            number, size, has_control = number + 1, 0, False
+        waves[step.node], size, has_control = number, size + 1, has_control or mine
+    return tuple(dataclasses.replace(step, wave=waves[step.node]) if step.node in waves else step for step in steps)

@@ -20,7 +20,7 @@ Members = typing.Mapping[str, typing.Sequence[str]]
 MANAGED_BY = marks.MANAGED_BY
 FABRIC_LABEL = "linerate.rdma/fabric"
 #: on pods: the run that owns them, see _model/lease.py
-RUN_LABEL = "linerate.rdma/run"
+RUN_LABEL = marks.RUN_LABEL
 
 
 class RenderError(RdmaError):

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import typing
 
+from .._check.controllers.drain import stops
 from .._check.controllers.sriov_operator import leaves
 from .._model.disruption import ClusterPod
 from .._model.errors import RdmaError
+from .._model.intent import DrainOptions
 from .._observe.kubernetes import ApiError, Clock, Cluster
 from .._parse.kubernetes import core
 
@@ -22,7 +24,7 @@ class Drain:
 
     :param pause: until the next look; raises what ends the drain
     :param seconds: until all pods of a node are gone
-    :param delete_unmanaged: whether pods that nothing makes again may go
+    :param allowed: what may go that a drain asks about
     """
 
     def __init__(
@@ -32,13 +34,15 @@ class Drain:
         pause: typing.Callable[[], None],
         say: typing.Callable[[str], None],
         seconds: float,
-        delete_unmanaged: bool,
+        allowed: DrainOptions,
     ) -> None:
         self._cluster, self._clock, self._pause, self._say, self._seconds = cluster, clock, pause, say, seconds
-        self._delete_unmanaged = delete_unmanaged
+        self._allowed = allowed
 
     def work(self, name: str, did: typing.List[str]) -> None:
         """Evict what a drain takes, and wait until it is gone. A PodDisruptionBudget that holds a pod is waited for.
+
+        All pods of the node are looked at before each round of evictions, so that what stops the drain is found while all of them run.
 
         :param did: takes what was done, in words
         :raises RdmaError: pods are left after the limit
@@ -49,9 +53,11 @@ class Drain:
             if not pods:
                 did += [f"{len(asked)} pods evicted"] if asked else []
                 return
-            alone = [f"{pod.namespace}/{pod.name}" for pod in pods if not pod.owner]
-            if alone and not self._delete_unmanaged:
-                raise NodeFailed(f"nothing makes these pods again: {', '.join(alone[:5])}", "End them, or set platform_delete_unmanaged")
+            # what was asked to go goes: only its end is awaited
+            stopped = stops((pod for pod in pods if pod.uid not in asked), self._allowed)
+            if stopped:
+                why, _stop, remedy = stopped[0].partition(". ")
+                raise NodeFailed(why, remedy)
             held = [why for pod in pods for why in [self._evict(pod, asked)] if why]
             words = "; ".join(held[:3]) or f"{len(pods)} pods end, such as {pods[0].namespace}/{pods[0].name}"
             if self._clock() >= end:
@@ -69,14 +75,14 @@ class Drain:
 
     def _evict(self, pod: ClusterPod, asked: typing.Set[str]) -> str:
         """Why it is not let go now; empty where it is."""
-        name = f"{pod.namespace}/{pod.name}"
-        if name in asked:
+        if pod.uid in asked:
             return ""
         try:
-            self._cluster.evict(pod.namespace, pod.name)
+            # a pod of this name that was made again meanwhile, perhaps on another node, is not the one that was looked at
+            if self._cluster.evict(pod.namespace, pod.name, pod.uid):
+                asked.add(pod.uid)
         except ApiError as error:
-            if error.status != 429:
+            if not error.held:
                 raise
-            return f"{name} is held: {error.text}"
-        asked.add(name)
+            return f"{pod.namespace}/{pod.name} is held: {error.text}"
         return ""

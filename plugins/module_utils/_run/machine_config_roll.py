@@ -89,8 +89,8 @@ class Roller:
         if check_mode or not there:
             return Prepared(outcomes)
         before = self._pause(there)
-        for config in there:
-            self._cluster.delete(config.kind, "", config.name)
+        for config, live in zip(there, found):
+            self._cluster.delete(config.kind, "", config.name, only={"uid": live["metadata"]["uid"]})
         self._say(f"{', '.join(config.name for config in there)} deleted while {', '.join(before) or 'no MachineConfigPool'} is paused")
         return Prepared(outcomes, tuple(before), self._await_rendered(before, there, False))
 

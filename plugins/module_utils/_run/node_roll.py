@@ -9,9 +9,11 @@ Nodes that the machine config operator reboots anyway take that reboot, see pool
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import typing
 
+from .._check.controllers.control_plane import is_control_plane
 from .._check.controllers.sriov_operator import machine_pool_of
 from .._model.errors import ParseError, RdmaError
 from .._model.host import HostConfig
@@ -22,15 +24,17 @@ from .._model.node_roll import Difference, Mark, NodeOutcome, NodeRoll, NodeStep
 from .._observe import machines, many
 from .._observe.kubernetes import ApiError, Clock, Resource
 from .._observe.kubernetes import Cluster as Api
+from .._observe.patience import PatientCluster
 from .._observe.redfish.bmc import BmcError
-from .._parse.kubernetes import core, machine_config
+from .._parse.kubernetes import core, etcd, machine_config
 from .._parse.kubernetes.resource import mapping_at, name_of
 from .._parse.kubernetes.roll_mark import ANNOTATION, mark
 from .._plan.node_firmware import FIRMWARE
-from .._plan.node_roll import Cluster, action_of, line, plan
+from .._plan.node_roll import Cluster, action_of, line, plan, turn
 from .._plan.node_sources import KERNEL
 from .._render.roll_mark import marked
 from .drain import Drain, NodeFailed
+from .health_checks import HealthChecks
 from .pool_ride import Ride, Work, rebooted_by
 
 Say = typing.Callable[[str], None]
@@ -85,6 +89,7 @@ class Limits:
     :ivar drain: until all pods are gone
     :ivar back: from the reset until the node is Ready
     :ivar settle: that a BMC has until it tells what came of the reset: some tell it late
+    :ivar api: that the API server may be away at each step
     :ivar grace: without a sign of a reset that was ordered by a run that ended, before it is ordered again. A kubelet is Ready for 40 s after it is gone
     """
 
@@ -93,13 +98,13 @@ class Limits:
     back: float = 1800.0
     settle: float = 120.0
     grace: float = 120.0
+    api: float = 600.0
 
 
 class Roller:
     """Rolls the nodes of one cluster.
 
     :param stop: whether to end before the next node
-    :param delete_unmanaged: whether pods that nothing makes again may go
     :param hosts: MachineConfigs and KubeletConfigs that are wanted
     """
 
@@ -113,13 +118,14 @@ class Roller:
         say: Say,
         stop: typing.Callable[[], bool] = lambda: False,
         limits: Limits = Limits(),
-        delete_unmanaged: bool = False,
         hosts: typing.Sequence[Resource] = (),
     ) -> None:
-        self._cluster, self._sources, self._power = cluster, tuple(sources), power
+        self._cluster = PatientCluster(cluster, limits.api, clock, self._pause_for, say)
+        self._sources, self._power = tuple(sources), power
         self._clock, self._sleep, self._say, self._stop, self._limits = clock, pause, say, stop, limits
-        self._delete_unmanaged = delete_unmanaged
-        self._drain = Drain(cluster, clock, self._pause, say, limits.drain, delete_unmanaged)
+        self._intent = ClusterIntent()
+        self._drain = Drain(self._cluster, clock, self._pause, say, limits.drain, self._intent.drain)
+        self._checks = HealthChecks(self._cluster, say)
         self._over = False
         self._hosts, self._inventory = tuple(hosts), typing.cast(typing.Tuple[str, ...], ())
         self._pooled: typing.Set[str] = set()
@@ -133,12 +139,13 @@ class Roller:
         :raises ApiError: the nodes can't be listed
         :raises ResourceError: an object that is none of its kind
         """
-        cluster, self._inventory = self._read(), tuple(nodes)
+        cluster, self._inventory, self._intent = self._read(), tuple(nodes), intent
+        self._drain = Drain(self._cluster, self._clock, self._pause, self._say, self._limits.drain, intent.drain)
         self._pooled = {node.name for node in cluster.nodes if node.machine_config or machine_pool_of(node, cluster.machine_pools) is not None}
         marks = ((node, cluster.marks.get(node.name)) for node in cluster.nodes)
         self._ridden = {node.name: noted for node, noted in marks if noted is not None and noted.pool and noted.reset and node.boot_id != noted.boot}
         seen = {node: self._with_power(node, one) for node, one in self._look(self._inventory).items()}
-        return plan(seen, cluster, intent, self._delete_unmanaged, self._inventory)
+        return plan(seen, cluster, intent, self._inventory)
 
     def prove(self, planned: RollPlan) -> NodeRoll:
         """Only what a look after the resets has shown: the end of nodes that were reset. Nothing is begun.
@@ -147,7 +154,7 @@ class Roller:
         """
         later = ("something else differs now. Run again: it is planned then.",)
         steps = (step if not step.is_due or step.phase == "finish" else dataclasses.replace(step, blockers=later, wave=0) for step in planned.steps)
-        return self.roll(dataclasses.replace(planned, steps=tuple(steps), refusal="", rolls=()))
+        return self.roll(dataclasses.replace(planned, steps=tuple(steps), refusal="", rolls=(), pauses=()))
 
     def roll(self, planned: RollPlan, check_mode: bool = False) -> NodeRoll:
         """Do it, and what became of each node.
@@ -158,17 +165,41 @@ class Roller:
         if check_mode or planned.refusal:
             changes = () if planned.refusal else tuple(line(step) for step in planned.steps if step.is_due)
             return NodeRoll(planned, tuple(found.values()), changes=changes)
+        try:
+            self._checks.pause(planned.pauses)
+        except ApiError:
+            # before anything is touched
+            self._let_checks_go_on()
+            raise
+        self._run(planned, found)
+        error = self._let_checks_go_on()
+        changes = tuple(f"{one.node}: {', '.join(one.did)}" for one in found.values() if one.did)
+        return NodeRoll(planned, tuple(found.values()), error, changes)
+
+    def _run(self, planned: RollPlan, found: typing.Dict[str, NodeOutcome]) -> None:
+        """All waves, one after the other. What may go is counted anew before each of them: what has no place now comes next.
+
+        :param found: takes what became of each node
+        """
         alone = tuple((step,) for step in planned.steps if step.is_due and not step.wave and not step.pool)
         rides = (planned.rides,) if planned.rides else ()
         # a pool that is under way has nodes away already
         first = rides and planned.rides[0].phase == "wait"
         stopped = ""
-        for wave in (*rides, *alone, *planned.waves) if first else (*alone, *planned.waves, *rides):
+        waves = collections.deque((*rides, *alone, *planned.waves) if first else (*alone, *planned.waves, *rides))
+        while waves:
+            every = wave = waves.popleft()
             stopped = stopped or ("It was told to stop" if self._stop() else "")
+            if not stopped:
+                wave, why = self._turn_of(every, planned)
+                stopped = "" if wave else f"The roll ended, since no further node may go ({why.rstrip('.')}),"
             if stopped:
-                for step in wave:
+                for step in every:
                     found[step.node] = NodeOutcome(step.node, "left", f"{stopped} before its turn", "Run again: it goes on where it ended")
                 continue
+            rest = tuple(step for step in every if step not in wave)
+            if rest:
+                waves.appendleft(rest)
             also = {step: self._node(step.node)[0].boot_id for step in planned.steps if step.also} if wave[0].pool else {}
             for outcome in self._ride(wave, planned) if wave[0].pool else self._outcomes(wave):
                 found[outcome.node] = outcome
@@ -177,8 +208,33 @@ class Roller:
                 found[step.node] = dataclasses.replace(found[step.node], did=(*found[step.node].did, rebooted_by(step.also)))
             failed = [step.node for step in wave if found[step.node].state == "failed"]
             stopped = f"The roll ended at {', '.join(failed)}" if failed else ""
-        changes = tuple(f"{one.node}: {', '.join(one.did)}" for one in found.values() if one.did)
-        return NodeRoll(planned, tuple(found.values()), changes=changes)
+
+    def _turn_of(self, wave: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Tuple[typing.Tuple[NodeStep, ...], str]:
+        """Who of a wave may go now, and why not all. While nobody may, a node that is about to be Ready again is waited for a little."""
+        if not any(step.goes and step.phase == "begin" for step in wave):
+            return tuple(wave), ""
+        end = self._clock() + self._limits.grace
+        while True:
+            going, why = turn(wave, self._read(pods=False, members=True), planned, self._intent, self._inventory)
+            # the roll of a pool is for all of its nodes or for none
+            whole = not wave[0].pool or len(going) == len(wave)
+            if (going and whole) or self._clock() >= end:
+                return (going if whole else ()), why
+            self._pause()
+
+    def _let_checks_go_on(self) -> str:
+        """The health checks that this run has paused, or one that was killed. Where a node is not back yet its own stay paused.
+
+        :returns: why they could not be let go on; empty where all is well
+        :raises LeaseLost: another run changes the cluster
+        """
+        try:
+            self._checks.release_all()
+        except LeaseLost:
+            raise
+        except RdmaError as error:
+            return f"whether each health check that this roll has paused goes on is not known: {error.seen}"
+        return ""
 
     def _outcomes(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:
         """Those of a wave, whose nodes are worked on at the same time. When one of them ends the roll, the others go no further."""
@@ -219,7 +275,10 @@ class Roller:
         why = self._power.missing(name) if action_of(seen.differences) in ("reboot", "power_cycle") else ""
         return seen + Seen(refusals=(why,)) if why else seen
 
-    def _read(self, pods: bool = True) -> Cluster:
+    def _read(self, pods: bool = True, members: bool = False) -> Cluster:
+        """:param pods: also what a drain asks, MachineConfigs, health checks and etcd
+        :param members: also the members of etcd
+        """
         resources = self._cluster.list("Node").items
         marks: typing.Dict[str, typing.Optional[Mark]] = {}
         for resource in resources:
@@ -233,9 +292,9 @@ class Roller:
         unread: typing.Dict[str, str] = {}
         names = {name_of(resource) for resource in resources if f"{machine_config.DAEMON}currentConfig" in mapping_at(resource, "metadata", "annotations")}
 
-        def items(kind: str) -> typing.Tuple[Resource, ...]:
+        def items(kind: str, *place: str) -> typing.Tuple[Resource, ...]:
             try:
-                return self._cluster.list(kind).items
+                return self._cluster.list(kind, *place).items
             except ApiError as error:
                 if not error.absent:
                     unread[kind] = error.text
@@ -249,11 +308,18 @@ class Roller:
                 unread[str(wanted["kind"])] = error.text
                 return machine_config.host_config(wanted)
 
+        nodes = tuple(map(core.node, resources))
+        control = (pods or members) and any(is_control_plane(node) for node in nodes)
+        etcds = [item for place in etcd.PODS for item in items("Pod", *place)] if control else []
+        if "Pod" in unread:
+            unread["etcd"] = unread["Pod"]
+        checks, blind = self._checks.read(nodes) if pods else ((), {})
+        unread.update(blind)
         pools = tuple(map(machine_config.machine_pool, items("MachineConfigPool")))
         configs = tuple(map(host_config, self._hosts)) if pools and pods else ()
         kubelet = any(config.kind == "KubeletConfig" and not config.there for config in configs)
         return Cluster(
-            nodes=tuple(map(core.node, resources)),
+            nodes=nodes,
             marks=marks,
             pods=tuple(map(core.pod, items("Pod"))) if pods else (),
             budgets=tuple(map(core.budget, items("PodDisruptionBudget"))) if pods else (),
@@ -262,6 +328,8 @@ class Roller:
             configs=configs,
             kubelets=machines.others(items("KubeletConfig"), self._hosts) if kubelet else (),
             machines=frozenset(names),
+            etcd=tuple(map(etcd.member, etcds)),
+            health_checks=checks,
         )
 
     # One node
@@ -459,7 +527,10 @@ class Roller:
         return core.node(resource), mark(resource)
 
     def _pause(self) -> None:
-        self._sleep(self._limits.look)
+        self._pause_for(self._limits.look)
+
+    def _pause_for(self, seconds: float) -> None:
+        self._sleep(seconds)
         self._go_on()
 
     def _go_on(self) -> None:

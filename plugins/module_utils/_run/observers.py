@@ -15,6 +15,7 @@ from .._model.errors import RdmaError
 from .._model.kubernetes import Container
 from .._model.observers import DAEMON_SET, LABEL, PREPARED, Observer, ObserversFacts, ObserversSeen, Wanted
 from .._observe.apply import Outcome, apply_all, ours, stable
+from .._observe.foreign import Kept, objects_of_others
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import core
 from .._parse.kubernetes import observers as parse
@@ -62,6 +63,15 @@ class Stand:
     def going(self) -> bool:
         """Whether the namespace is being deleted."""
         return bool(self.namespace is not None and self.namespace["metadata"].get("deletionTimestamp"))
+
+
+class NamespaceStays(RdmaError):
+    """The namespace of the observers has objects that the collection did not make, or nobody knows."""
+
+    def __init__(self, namespace: str, kept: Kept) -> None:
+        right = "Give the user of the kubeconfig the right to list all resources in this namespace. " if kept.unread else ""
+        remedy = f"{right}Move or delete what others have there, then delete it: kubectl delete namespace {namespace}"
+        super().__init__(f"the observers are gone, and their namespace {namespace} stays: {kept}", remedy)
 
 
 class Observers:
@@ -143,7 +153,10 @@ class Observers:
     def _undo(self) -> None:
         """Ask for the deletion of what this call has made, and wait for nothing: the run is at its end."""
         with contextlib.suppress(RdmaError):
-            for kind, namespace, found in self._removable(self.look()):
+            stand = self.look()
+            if self._kept(stand, 0.0) is not None:
+                stand = dataclasses.replace(stand, whose="prepared")
+            for kind, namespace, found in self._removable(stand):
                 self._cluster.delete(kind, namespace, name_of(found), only={"uid": found["metadata"]["uid"]})
 
     @staticmethod
@@ -197,13 +210,24 @@ class Observers:
                 change = feed.get(max(0.0, settled - self._clock()))
 
     def _remove(self, stand: Stand, check_mode: bool) -> typing.List[Outcome]:
+        """:raises NamespaceStays: objects of others are in it. The observers are gone all the same"""
         outcomes = []
+        kept = None if check_mode else self._kept(stand, self._limit)
+        stand = dataclasses.replace(stand, whose="prepared") if kept is not None else stand
         for kind, namespace, found in self._removable(stand):
             there = self._cluster.delete(kind, namespace, name_of(found), dry_run=check_mode, only={"uid": found["metadata"]["uid"]})
             outcomes.append(Outcome(_applied(found, "deleted" if there else "absent", kind), stable(found)))
         if outcomes and not check_mode:
             self._await_gone(stand)
+        if kept is not None:
+            raise NamespaceStays(self._namespace, kept)
         return outcomes
+
+    def _kept(self, stand: Stand, limit: float) -> typing.Optional[Kept]:
+        """What keeps a namespace of ours; None where nothing does, and where it is deleted already."""
+        if stand.namespace is None or stand.whose != "own" or stand.going:
+            return None
+        return objects_of_others(self._cluster, self._namespace, limit, self._clock, self._pause)
 
     def _removable(self, stand: Stand) -> typing.Iterator[typing.Tuple[str, str, Resource]]:
         """What goes: the namespace with all that is in it, or in one that an admin has prepared what the collection has made there."""

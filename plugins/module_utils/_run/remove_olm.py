@@ -178,7 +178,8 @@ class Remover:
         before: typing.Optional[Resource] = None
         try:
             before = self._find(kind, namespace, name)
-            there = before is not None and self._cluster.delete(kind, namespace, name, dry_run=self._check_mode)
+            only = {"uid": before["metadata"]["uid"]} if before is not None else None
+            there = before is not None and self._cluster.delete(kind, namespace, name, dry_run=self._check_mode, only=only)
             left = self._await(kind, namespace, name) if there else None
         except ApiError as error:
             if error.status == 0:

@@ -398,6 +398,34 @@ DATA: typing.Dict[str, Data] = {
         parser("kubernetes.core.internal_address"), [named(status={"addresses": [{"type": "InternalIP", "address": "10.0.0.2"}]})], (None,)
     ),
     "kubernetes.core.node": Data(parser("kubernetes.core.node"), objects("node-worker-sriov.yaml", "Node")),
+    "kubernetes.foreign.judge": Data(
+        lambda item: parser("kubernetes.foreign.judge")([("ConfigMap", item)]),
+        [named(metadata={"name": "a", "uid": "u", "labels": {"a": "b"}, "annotations": {"a": "b"}, "ownerReferences": [{"uid": "o"}]})],
+    ),
+    "kubernetes.foreign.resources": Data(
+        lambda item: parser("kubernetes.foreign.resources")(item, "/api/v1"),
+        [{"resources": [{"name": "pods", "kind": "Pod", "namespaced": True, "verbs": ["list"]}]}],
+        ((),),
+    ),
+    "kubernetes.foreign.versions": Data(
+        parser("kubernetes.foreign.versions"),
+        [{"groups": [{"name": "apps", "versions": [{"groupVersion": "apps/v1"}], "preferredVersion": {"groupVersion": "apps/v1"}}]}],
+        ((),),
+    ),
+    "kubernetes.etcd.member": Data(
+        parser("kubernetes.etcd.member"), [named(spec={"nodeName": "a"}, status={"conditions": [{"type": "Ready", "status": "True"}]})]
+    ),
+    "kubernetes.health_check.machine": Data(
+        parser("kubernetes.health_check.machine"),
+        [named(metadata={"name": "a", "namespace": "b", "labels": {"a": "b"}}, status={"nodeRef": {"name": "worker-1"}})],
+    ),
+    "kubernetes.health_check.machine_health_check": Data(
+        lambda item: parser("kubernetes.health_check.machine_health_check")(item, "MachineHealthCheck.machine.openshift.io"),
+        [named(metadata={"name": "a", "annotations": {"cluster.x-k8s.io/paused": ""}}, spec={"selector": SELECTOR})],
+    ),
+    "kubernetes.health_check.node_health_check": Data(
+        parser("kubernetes.health_check.node_health_check"), [named(spec={"selector": SELECTOR, "pauseRequests": ["an upgrade"]})]
+    ),
     "kubernetes.sriov_operator.node_state": Data(
         parser("kubernetes.sriov_operator.node_state"), objects("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState")
     ),

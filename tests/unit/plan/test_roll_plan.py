@@ -12,7 +12,7 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, Mark, Needs, NodeStep, RollPlan, Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import Cluster, action_of, lines, plan
@@ -31,7 +31,6 @@ def node(name: str = "worker-1", **other: typing.Any) -> ClusterNode:
 def planned(
     differences: typing.Sequence[Difference] = (IOMMU,),
     intent: ClusterIntent = REBOOT,
-    delete_unmanaged: bool = False,
     error: str = "",
     shown: typing.Optional[ClusterNode] = None,
     mark: typing.Any = (),
@@ -39,7 +38,7 @@ def planned(
 ) -> RollPlan:
     marks = {} if mark == () else {"worker-1": mark}
     seen = Seen(tuple(differences), (), error)
-    return plan({"worker-1": seen}, Cluster(**{"nodes": (shown or node(),), "marks": marks, **cluster}), intent, delete_unmanaged)
+    return plan({"worker-1": seen}, Cluster(**{"nodes": (shown or node(),), "marks": marks, **cluster}), intent)
 
 
 def step(*arguments: typing.Any, **more: typing.Any) -> NodeStep:
@@ -116,7 +115,7 @@ def test_pods_that_stay_or_may_go() -> None:
         ClusterPod("web", "jobs", "worker-1", owner="ReplicaSet"),
         ClusterPod("pet", "jobs", "worker-1"),
     )
-    found = step(pods=pods, delete_unmanaged=True)
+    found = step(pods=pods, intent=dataclasses.replace(REBOOT, drain=DrainOptions(force=True)))
     assert found.is_due and found.pods == ("jobs/web", "jobs/pet") and found.lost == ("jobs/pet",)
 
 

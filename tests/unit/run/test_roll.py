@@ -164,14 +164,15 @@ class Operator:
         objects, name = self._objects(definition["kind"]), definition["metadata"]["name"]
         live = objects.get(name, {"metadata": {"generation": 0}})
         changed = live.get("spec") != definition["spec"]
-        metadata = {**live["metadata"], **definition["metadata"], "generation": live["metadata"]["generation"] + changed}
+        metadata = {**live["metadata"], **definition["metadata"], "generation": live["metadata"]["generation"] + changed, "uid": f"uid-{name}"}
         result = copy.deepcopy({**live, **definition, "metadata": metadata})
         if not dry_run:
             assert self.paused, "a MachineConfig was applied while its pool could roll"
             objects[name] = result
         return copy.deepcopy(result), ()
 
-    def delete(self, kind: str, namespace: str, name: str) -> bool:
+    def delete(self, kind: str, namespace: str, name: str, only: typing.Mapping[str, str]) -> bool:
+        assert only == {"uid": f"uid-{name}"}
         assert self.paused, "a MachineConfig was deleted while its pool could roll"
         if kind == "MachineConfig":
             return self.configs.pop(name, None) is not None

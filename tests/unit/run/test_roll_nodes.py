@@ -11,7 +11,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
@@ -135,7 +135,7 @@ def test_a_pod_that_nothing_makes_again_stays_unless_it_may_go(site: Site) -> No
     site.world.add("pet", "worker-1", owner="")
     done = site.run()
     assert of(done, "worker-1").state == "blocked" and "jobs/pet" in of(done, "worker-1").why and site.world.did == []
-    site.delete_unmanaged = True
+    site.drain = DrainOptions(force=True)
     assert of(site.run(), "worker-1").state == "done" and "evict pet" in site.world.did
 
 

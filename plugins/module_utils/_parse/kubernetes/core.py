@@ -13,6 +13,7 @@ from ..._model.boundary.kubernetes import LABEL, LABEL_KEY, OBJECT_NAME, RESOURC
 from ..._model.boundary.words import IMAGE, WORD
 from ..._model.disruption import Budget, ClusterPod
 from ..._model.kubernetes import ClusterNode, Workload
+from ..._model.marks import RUN_LABEL, is_ours
 from .quantity import whole
 from .resource import Resource, ResourceError, items_of, known, labels_of, mapping_at, name_of, number_of, selector_of, text_at, text_of, title_of
 
@@ -87,15 +88,20 @@ def pod(resource: Resource) -> ClusterPod:
     name, metadata, spec = text_of(SUBDOMAIN, name_of(resource), "Pod"), mapping_at(resource, "metadata"), mapping_at(resource, "spec")
     what = f"Pod {name}"
     containers = items_of(spec, "containers", what)
+    labels = {str(key): str(value) for key, value in mapping_at(metadata, "labels").items()}
     return ClusterPod(
         name=name,
         namespace=text_at(LABEL, metadata, "namespace", what),
         node=text_at(SUBDOMAIN, spec, "nodeName", what),
-        labels={str(key): str(value) for key, value in mapping_at(metadata, "labels").items()},
+        labels=labels,
         requests=tuple(sorted({key for container in containers for key in mapping_at(container, "resources", "requests") if LABEL_KEY.fits(key)})),
         owner=known(WORD, controller(resource)[0]),
         mirror="kubernetes.io/config.mirror" in mapping_at(metadata, "annotations"),
         ended=mapping_at(resource, "status").get("phase") in ("Succeeded", "Failed"),
+        uid=text_at(UID, metadata, "uid", what),
+        # an empty mapping is one, too
+        empty_dir=any(volume.get("emptyDir") is not None for volume in items_of(spec, "volumes", what)),
+        of_run=is_ours(labels) and RUN_LABEL in labels,
     )
 
 

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a control-plane node may go: etcd loses its quorum where too many go, and no PodDisruptionBudget of kubeadm's keeps it. Pure."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.control_plane import EtcdMember
+from ..._model.kubernetes import ClusterNode
+
+#: labels of control-plane nodes, the second one of older clusters and of OpenShift
+LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+
+
+def is_control_plane(node: ClusterNode) -> bool:
+    return any(label in node.labels for label in LABELS)
+
+
+def keeps(
+    node: ClusterNode,
+    nodes: typing.Iterable[ClusterNode],
+    members: typing.Sequence[EtcdMember],
+    unread: str,
+    awaited: typing.Container[str] = (),
+) -> str:
+    """Why a control-plane node may not go now, with what to do; empty where it may, and for all other nodes.
+
+    Not while another control-plane node is NotReady or cordoned, in the inventory or not, and not unless each of them has a member of etcd that is Ready.
+
+    :param unread: why etcd's pods could not be read; empty where they were
+    :param awaited: nodes that are away by this roll, and come back before its turn
+    """
+    if not is_control_plane(node):
+        return ""
+    others = [other for other in nodes if is_control_plane(other) and other.name != node.name and other.name not in awaited]
+    down = [other.name for other in others if not other.ready or other.unschedulable]
+    if down:
+        return f"it is a control-plane node, and {', '.join(down)} is not Ready, or cordoned, too. Bring the other one back first: kubectl get nodes."
+    if unread:
+        return f"it is a control-plane node, and the members of etcd could not be read ({unread}). Give the user of the kubeconfig the right to list pods."
+    if not members:
+        why = "no pod of etcd is seen in kube-system (component=etcd) or openshift-etcd (app=etcd), so that nobody knows whether etcd bears it"
+        return f"it is a control-plane node, and {why}. Reset such nodes by hand, one after the other, and take them out of the inventory."
+    ready = {member.node for member in members if member.ready}
+    lacking = [other.name for other in (node, *others) if other.name not in ready]
+    if lacking:
+        return f"it is a control-plane node, and etcd has no Ready member on {', '.join(lacking)}. Bring it back first: kubectl get pods -A -l component=etcd."
+    return ""
+
+
+def shape(nodes: typing.Sequence[ClusterNode], going: typing.Iterable[str]) -> typing.Tuple[str, ...]:
+    """What a reset means for a cluster that has no control-plane node to spare, in words.
+
+    :param going: names of the nodes that are reset
+    """
+    control = [node.name for node in nodes if is_control_plane(node)]
+    mine = [name for name in going if name in control]
+    if not mine:
+        return ()
+    if len(nodes) == 1:
+        return (f"single-node cluster: {mine[0]} is its only node. While it is reset there is no API server, and no pod runs.",)
+    if len(control) == 1:
+        return (f"{mine[0]} is the only control-plane node. While it is reset there is no API server, and nobody schedules pods.",)
+    if len(control) == len(nodes):
+        why = "all of its nodes are control plane and workers at once. They go one at a time, and etcd bears no other loss meanwhile"
+        return (f"compact cluster of {len(nodes)} nodes: {why}.",)
+    return ()

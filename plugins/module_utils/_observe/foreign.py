@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a namespace that the collection made may be deleted: not with objects of others in it, since they would go with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._parse.kubernetes.foreign import ApiResource, judge, resources, versions
+from .._parse.kubernetes.resource import Resource, ResourceError
+from .kubernetes import PAGE, ApiError, Clock, Cluster
+
+#: metadata alone: what Secrets hold never comes here. A server that does not know the form sends whole objects [kubernetes.io, API concepts]
+_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+#: seconds between two looks while objects of the namespace are being deleted
+_LOOK = 2.0
+#: of the objects that keep a namespace, those that are named
+_NAMED = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """Why a namespace stays.
+
+    :ivar objects: ``kind name`` of what is not the collection's
+    :ivar unread: what could not be listed, and why: nobody knows what is there
+    """
+
+    objects: typing.Tuple[str, ...] = ()
+    unread: typing.Tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, (_told("it has objects that the collection did not make", self.objects), _told("not listed", self.unread))))
+
+
+def objects_of_others(cluster: Cluster, namespace: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]) -> typing.Optional[Kept]:
+    """Look through all that a namespace holds, by the API server's own discovery, and say what keeps it from being deleted; None when nothing does.
+
+    For each deletion of a namespace that the collection made. What is being deleted is waited for, and keeps the namespace when it does not go. The user needs
+    the right to list all resources in the namespace; what may not be listed keeps it, too. An object that is made after the look is not seen.
+
+    :param limit: seconds to wait for what is being deleted
+    :param pause: sleeps; given in, as ``clock``, so that a test needs no time
+    :raises ApiError: the server cannot be reached
+    """
+    end = clock() + limit
+    while True:
+        unread: typing.List[str] = []
+        found = [(item.kind, seen) for item in _listable(cluster, unread) for seen in _objects(cluster, item, namespace, unread)]
+        try:
+            judged = judge(found)
+        except ResourceError as error:
+            return Kept(unread=(*unread, error.seen))
+        if judged.foreign or unread:
+            return Kept(judged.foreign, tuple(unread))
+        if not judged.going:
+            return None
+        if clock() >= end:
+            return Kept(judged.going)
+        pause(_LOOK)
+
+
+def _listable(cluster: Cluster, unread: typing.List[str]) -> typing.List[ApiResource]:
+    """Each resource once, in the version that the server prefers.
+
+    :param unread: takes the versions of the API that do not tell their resources, and why
+    """
+    found: typing.Dict[typing.Tuple[str, str], ApiResource] = {}
+    try:
+        bases = ("/api/v1", *versions(cluster.read("/apis")))
+    except (ApiError, ResourceError) as error:
+        _note(error, "the API groups", unread)
+        return []
+    for base in bases:
+        try:
+            every = resources(cluster.read(base), base)
+        except (ApiError, ResourceError) as error:
+            _note(error, base, unread)
+            continue
+        for item in every:
+            found.setdefault((base.rpartition("/")[0], item.plural), item)
+    return [item for item in found.values() if item.listable]
+
+
+def _objects(cluster: Cluster, resource: ApiResource, namespace: str, unread: typing.List[str]) -> typing.Iterator[Resource]:
+    """The objects of one resource in a namespace, with their metadata."""
+    path, rest = f"{resource.base}/namespaces/{namespace}/{resource.plural}", ""
+    try:
+        while True:
+            data = cluster.read(path, [("limit", str(PAGE)), *([("continue", rest)] if rest else [])], _METADATA)
+            items = data.get("items")
+            if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+                raise ResourceError(f"{path}: the answer is no list of objects")
+            yield from items
+            metadata = data.get("metadata")
+            rest = str(metadata.get("continue") or "") if isinstance(metadata, dict) else ""
+            if not rest:
+                return
+    except (ApiError, ResourceError) as error:
+        # a resource whose definition has gone since it was told holds nothing
+        if not (isinstance(error, ApiError) and error.absent):
+            _note(error, resource.plural, unread)
+
+
+def _note(error: typing.Union[ApiError, ResourceError], what: str, unread: typing.List[str]) -> None:
+    """:raises ApiError: the server cannot be reached"""
+    if isinstance(error, ApiError) and error.status == 0:
+        raise error
+    unread.append(f"{what} ({error.text if isinstance(error, ApiError) else error.seen})")
+
+
+def _told(what: str, items: typing.Sequence[str]) -> str:
+    if not items:
+        return ""
+    return f"{what} ({len(items)}): {', '.join(items[:_NAMED])}" + (f" and {len(items) - _NAMED} more" if len(items) > _NAMED else "")

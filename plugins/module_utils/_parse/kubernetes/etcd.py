@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Members of etcd, by their static pods."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.control_plane import EtcdMember
+from .resource import Resource, items_of, mapping_at, name_of
+
+#: namespace and label selector of the pods: kubeadm [kubernetes cmd/kubeadm/app/phases/etcd/local.go] and RKE2; OpenShift's etcd operator
+PODS: typing.Tuple[typing.Tuple[str, str], ...] = (("kube-system", "component=etcd"), ("openshift-etcd", "app=etcd"))
+
+
+def member(resource: Resource) -> EtcdMember:
+    """A pod of etcd.
+
+    :raises ResourceError: no Pod
+    """
+    conditions = items_of(mapping_at(resource, "status"), "conditions", f"Pod {name_of(resource)}")
+    ready = any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
+    return EtcdMember(str(mapping_at(resource, "spec").get("nodeName") or ""), ready)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What of a namespace is somebody else's: not made by the collection, not what each namespace has by itself, and not made by the API server's controllers."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.marks import is_ours
+from .resource import Resource, items_of, labels_of, mapping_at, name_of, texts_of
+
+#: API groups that show again what other groups hold, or what no namespace holds: figures of pods, packages of catalogs, OpenShift's copies of RBAC
+_SHOWN_AGAIN = ("metrics.k8s.io", "packages.operators.coreos.com", "authorization.openshift.io", "project.openshift.io", "quota.openshift.io")
+#: resources without data of their own: what happened, who leads, and tags of an ImageStream
+_WITHOUT_DATA = ("events", "leases", "imagestreamtags", "imagetags")
+#: that Kubernetes, OpenShift and Istio make in each namespace: kind and names
+_EVERYWHERE: typing.Dict[str, typing.Tuple[str, ...]] = {
+    "ConfigMap": ("kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert"),
+    "ServiceAccount": ("default", "builder", "deployer"),
+    "RoleBinding": ("system:image-pullers", "system:image-builders", "system:deployers"),
+}
+#: annotations of a Secret that name the ServiceAccount whose credentials it holds
+_ACCOUNT_OF = ("kubernetes.io/service-account.name", "openshift.io/internal-registry-auth-token.service-account")
+#: of a ConfigMap by which controllers elect a leader
+_LEADER = "control-plane.alpha.kubernetes.io/leader"
+#: of a ClusterServiceVersion that OLM shows in each namespace
+_COPIED = "olm.copiedFrom"
+
+
+@dataclasses.dataclass(frozen=True)
+class ApiResource:
+    """A resource of the API, such as ``persistentvolumeclaims``.
+
+    :ivar base: path of its API, such as ``/apis/apps/v1``
+    :ivar listable: it is in namespaces, may be listed, and holds data of its own
+    """
+
+    base: str
+    plural: str
+    kind: str
+    listable: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """:ivar foreign: ``kind name`` of what is somebody else's
+    :ivar going: of what is being deleted, or whose owner is gone, so that the garbage collector takes it
+    """
+
+    foreign: typing.Tuple[str, ...] = ()
+    going: typing.Tuple[str, ...] = ()
+
+
+def versions(groups: Resource) -> typing.Tuple[str, ...]:
+    """Paths of all versions of an APIGroupList, of each group the preferred one first.
+
+    :raises ResourceError: it is none
+    """
+    found: typing.List[str] = []
+    for group in items_of(mapping_at(groups), "groups", "APIGroupList"):
+        name = str(group.get("name") or "")
+        if name in _SHOWN_AGAIN:
+            continue
+        preferred = str(mapping_at(group, "preferredVersion").get("groupVersion") or "")
+        every = [str(item.get("groupVersion") or "") for item in items_of(group, "versions", f"API group {name}")]
+        found += [f"/apis/{version}" for version in sorted(every, key=lambda version: version != preferred)]
+    return tuple(found)
+
+
+def resources(listed: Resource, base: str) -> typing.Tuple[ApiResource, ...]:
+    """The resources of an APIResourceList, without subresources.
+
+    :raises ResourceError: it is none
+    """
+    found = []
+    for item in items_of(mapping_at(listed), "resources", f"APIResourceList {base}"):
+        plural = str(item.get("name") or "")
+        if "/" not in plural:
+            listable = item.get("namespaced") is True and "list" in texts_of(item, "verbs", f"APIResource {plural}") and plural not in _WITHOUT_DATA
+            found.append(ApiResource(base, plural, str(item.get("kind") or plural), listable))
+    return tuple(found)
+
+
+def judge(objects: typing.Iterable[typing.Tuple[str, Resource]]) -> Judged:
+    """Whose the objects of a namespace are. What has an owner in the namespace is its owner's.
+
+    :param objects: all of them: kind, and what has its metadata
+    :raises ResourceError: an object without a name
+    """
+    every = tuple(objects)
+    there = {str(mapping_at(item, "metadata").get("uid") or "") for _kind, item in every}
+    services = {name_of(item) for kind, item in every if kind == "Service"}
+    foreign, going = [], []
+    for kind, item in every:
+        metadata, title = mapping_at(item, "metadata"), f"{kind} {name_of(item)}"
+        owners = {str(owner.get("uid") or "") for owner in items_of(metadata, "ownerReferences", title)}
+        if is_ours(labels_of(item)) or owners & there or _is_everywhere(kind, item) or (kind == "Endpoints" and name_of(item) in services):
+            continue
+        passes = bool(owners) or "deletionTimestamp" in metadata or kind == "Endpoints"
+        (going if passes else foreign).append(title)
+    return Judged(tuple(sorted(foreign)), tuple(sorted(going)))
+
+
+def _is_everywhere(kind: str, item: Resource) -> bool:
+    """Whether a namespace has it by itself."""
+    annotations = mapping_at(item, "metadata", "annotations")
+    if kind == "Secret":
+        return any(annotations.get(key) in _EVERYWHERE["ServiceAccount"] for key in _ACCOUNT_OF)
+    if kind == "ConfigMap" and _LEADER in annotations:
+        return True
+    return name_of(item) in _EVERYWHERE.get(kind, ()) or (kind == "ClusterServiceVersion" and _COPIED in labels_of(item))

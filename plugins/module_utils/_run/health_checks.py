@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Health checks that would remediate a node while a roll has it away are paused by their documented ways, and go on when it is back.
+
+What pauses them says that it is ours: the pause of a run that was killed is taken up by the next one, or taken back by a teardown. A pause of others stays.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from .._check.controllers.health_checks import BY_GROUP, of_machines, of_nodes
+from .._model.control_plane import HealthCheck, Machine
+from .._model.kubernetes import ClusterNode
+from .._model.marks import MANAGER
+from .._observe.kubernetes import ApiError, Cluster, Resource
+from .._parse.kubernetes import core
+from .._parse.kubernetes import health_check as parse
+from .._parse.kubernetes.resource import mapping_at, texts_of
+from .._parse.kubernetes.roll_mark import ANNOTATION
+
+#: writes that somebody else may come before, one after the other
+_TRIES = 5
+
+
+class HealthChecks:
+    """Those of one cluster."""
+
+    def __init__(self, cluster: Cluster, say: typing.Callable[[str], None]) -> None:
+        self._cluster, self._say = cluster, say
+
+    def read(self, nodes: typing.Sequence[ClusterNode]) -> typing.Tuple[typing.Tuple[HealthCheck, ...], typing.Dict[str, str]]:
+        """All that there are, with the nodes that each watches; and kinds that could not be read, and why.
+
+        A kind that the server does not serve has none: that is asked first, since a user without rights is told Forbidden of it otherwise.
+
+        :raises ApiError: the server cannot be reached
+        :raises ResourceError: an object that is none of its kind
+        """
+        found: typing.List[HealthCheck] = []
+        unread: typing.Dict[str, str] = {}
+        for group, (kind, selected) in BY_GROUP.items():
+            try:
+                items = self._cluster.list(kind).items if self._cluster.serves(group) else ()
+            except ApiError as error:
+                if not error.absent:
+                    unread[kind] = error.text
+                continue
+            if kind == "NodeHealthCheck":
+                found += [of_nodes(parse.node_health_check(item), nodes) for item in items]
+            elif items:
+                machines = self._machines(selected)
+                found += [of_machines(parse.machine_health_check(item, kind), machines) for item in items]
+        return tuple(found), unread
+
+    def _machines(self, kind: str) -> typing.Optional[typing.Tuple[Machine, ...]]:
+        try:
+            return tuple(map(parse.machine, self._cluster.list(kind).items))
+        except ApiError:
+            # then each MachineHealthCheck may be about each node
+            return None
+
+    def pause(self, checks: typing.Iterable[HealthCheck]) -> typing.List[HealthCheck]:
+        """Pause those that nobody has paused; those that were paused.
+
+        :raises ApiError: refused
+        """
+        mine = [check for check in checks if not check.paused]
+        for check in mine:
+            self._write(check, True)
+            self._say(f"{check}: paused, until its nodes are back")
+        return mine
+
+    def release_all(self) -> typing.List[HealthCheck]:
+        """Let all go on that a run of the collection has paused, unless a node that a roll has taken down is not back; those that do.
+
+        :raises ApiError: the server cannot be reached, or refuses
+        """
+        checks, resources = self._ours()
+        if not checks:
+            return []
+        nodes = [(core.node(item), ANNOTATION in mapping_at(item, "metadata", "annotations")) for item in resources]
+        return self.release(checks, [node.name for node, rolled in nodes if rolled and not node.ready])
+
+    def _ours(self) -> typing.Tuple[typing.List[HealthCheck], typing.Tuple[Resource, ...]]:
+        """Those that the collection has paused, and the nodes as they are now."""
+        resources = self._cluster.list("Node").items
+        checks, _unread = self.read(tuple(map(core.node, resources)))
+        return [check for check in checks if check.ours], resources
+
+    def release(self, checks: typing.Iterable[HealthCheck], away: typing.Iterable[str]) -> typing.List[HealthCheck]:
+        """Let those go on that the collection has paused; those that do.
+
+        :param away: nodes that are not back yet: what watches one of them stays paused, since it would remediate the node at once
+        :raises ApiError: refused
+        """
+        names, done = tuple(away), typing.cast(typing.List[HealthCheck], [])
+        for check in (check for check in checks if check.ours):
+            gone = [name for name in names if check.watches(name)]
+            if gone:
+                self._say(f"{check}: stays paused, since {', '.join(gone[:3])} is not back; the run that brings it back lets it go on")
+                continue
+            self._write(check, False)
+            self._say(f"{check}: goes on")
+            done.append(check)
+        return done
+
+    def _write(self, check: HealthCheck, paused: bool) -> None:
+        for left in reversed(range(_TRIES)):
+            try:
+                self._cluster.patch(check.kind, check.namespace, check.name, self._change(check, paused))
+                return
+            except ApiError as error:
+                if error.absent and not paused:
+                    # it is gone, and its pause with it
+                    return
+                if error.reason != "Conflict" or not left:
+                    raise
+
+    def _change(self, check: HealthCheck, paused: bool) -> typing.Dict[str, typing.Any]:
+        """A merge patch. It replaces a list as a whole, so that the one of a NodeHealthCheck is written for the version that was read."""
+        if check.kind != "NodeHealthCheck":
+            return {"metadata": {"annotations": {parse.PAUSED: MANAGER if paused else None}}}
+        live = self._cluster.get(check.kind, "", check.name)
+        others = [text for text in texts_of(mapping_at(live, "spec"), "pauseRequests", str(check)) if text != parse.PAUSE_REQUEST]
+        wanted = [*others, parse.PAUSE_REQUEST] if paused else others
+        return {"metadata": {"resourceVersion": live["metadata"]["resourceVersion"]}, "spec": {"pauseRequests": wanted or None}}

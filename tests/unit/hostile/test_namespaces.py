@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A namespace that the collection made, with objects of others in it: a teardown leaves it, and lists them."""
+
+from __future__ import annotations
+
+import json
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LABEL, OWN
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.foreign import objects_of_others
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import NamespaceStays, Observers
+from ansible_collections.linerate.rdma.tests.unit import fake_observers
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
+
+OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
+NAME = "training"
+APPS, TENANTS = "/apis/apps/v1", "/apis/tenants.example.com/v2"
+
+
+class Api(FakeApi):
+    """A server that tells what it serves, and has one namespace of ours.
+
+    :ivar forbidden: paths that may not be read, with the status
+    :ivar steps: what happens at each pause
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forbidden: typing.Dict[str, int] = {}
+        self.now, self.steps = 0.0, typing.cast(typing.List[typing.Callable[[], None]], [])
+        self._objects["/api/v1/namespaces"] = {NAME: {"metadata": {"name": NAME, "uid": "n", "labels": OURS, "resourceVersion": "1"}}}
+        self._events["/api/v1/namespaces"] = []
+        self.documents: typing.Dict[str, Resource] = {
+            "/apis": {
+                "groups": [
+                    _group("apps", "v1"),
+                    _group("tenants.example.com", "v2", "v1"),
+                    # an aggregated API that is away: it only shows figures
+                    _group("metrics.k8s.io", "v1beta1"),
+                ]
+            },
+            "/api/v1": {
+                "resources": [
+                    _resource("namespaces", "Namespace", namespaced=False),
+                    _resource("bindings", "Binding", verbs=("create",)),
+                    _resource("pods/log", "Pod"),
+                    _resource("events", "Event"),
+                    *(_resource(f"{kind.lower()}s", kind) for kind in ("Pod", "Secret", "ConfigMap", "ServiceAccount", "PersistentVolumeClaim")),
+                ]
+            },
+            APPS: {"resources": [_resource("statefulsets", "StatefulSet")]},
+            TENANTS: {"resources": [_resource("things", "Thing")]},
+            "/apis/tenants.example.com/v1": {"resources": [_resource("things", "Thing"), _resource("olds", "Old")]},
+        }
+        for base in ("/api/v1", APPS, TENANTS, "/apis/tenants.example.com/v1"):
+            for item in self.documents[base]["resources"]:
+                self._objects.setdefault(f"{base}/namespaces/{NAME}/{item['name']}", {})
+        self.add("configmaps", "kube-root-ca.crt")
+        self.add("serviceaccounts", "default")
+        self.add("secrets", "default-token", annotations={"kubernetes.io/service-account.name": "default"})
+        self.add("events", "it-happened")
+        self.add("configmaps", "nic-map", labels=OURS)
+
+    def add(self, plural: str, name: str, base: str = "/api/v1", **metadata: typing.Any) -> None:
+        self._objects[f"{base}/namespaces/{NAME}/{plural}"][name] = {"metadata": {"name": name, "uid": f"uid-{name}", **metadata}}
+
+    def listing(self, path: str) -> typing.Optional[bytes]:
+        if path in self.documents:
+            return json.dumps(self.documents[path]).encode()
+        return super().listing(path)
+
+    def object(self, path: str) -> typing.Optional[Resource]:
+        return None if path in self.documents else super().object(path)
+
+    def pause(self, seconds: float) -> None:
+        self.now += seconds
+        if self.steps:
+            self.steps.pop(0)()
+
+
+def _group(name: str, *versions: str) -> Resource:
+    every = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": every, "preferredVersion": every[0]}
+
+
+def _resource(name: str, kind: str, namespaced: bool = True, verbs: typing.Sequence[str] = ("get", "list")) -> Resource:
+    return {"name": name, "kind": kind, "namespaced": namespaced, "verbs": list(verbs)}
+
+
+@pytest.fixture
+def api() -> typing.Iterator[Api]:
+    api = Api()
+    api.start()
+    yield api
+    api.stop()
+
+
+def removed(api: Api, check_mode: bool = False) -> Outcome:
+    cluster = FakeApi.client(api.url)
+    original = cluster.read
+
+    def read(path: str, *arguments: typing.Any) -> Resource:
+        if path in api.forbidden:
+            raise ApiError(api.forbidden[path], "Forbidden", f"cannot list {path.rpartition('/')[2]}", f"GET {path}")
+        return original(path, *arguments)
+
+    cluster.read = read  # type: ignore[method-assign]
+    removal = Removal(("Namespace",), "app.kubernetes.io/managed-by=linerate.rdma", limit=10)
+    (outcome,) = remove_all(cluster, removal, check_mode, lambda: api.now, api.pause)
+    return outcome
+
+
+def there(api: Api) -> bool:
+    return api.object(f"/api/v1/namespaces/{NAME}") is not None
+
+
+def test_a_namespace_with_nothing_but_ours_goes_by_its_uid(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, preconditions = api.write, []
+
+    def write(method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+        preconditions.append(body.get("preconditions"))
+        return original(method, path, body, dry_run)
+
+    monkeypatch.setattr(api, "write", write)
+    assert removed(api).applied.action == "deleted" and not there(api) and preconditions == [{"uid": "n"}]
+
+
+@pytest.mark.parametrize(
+    ("plural", "name", "base", "words"),
+    [
+        ("persistentvolumeclaims", "data", "/api/v1", "PersistentVolumeClaim data"),
+        ("statefulsets", "db", APPS, "StatefulSet db"),
+        ("things", "it", TENANTS, "Thing it"),
+        # that the preferred version of its group does not serve
+        ("olds", "it", "/apis/tenants.example.com/v1", "Old it"),
+        ("secrets", "password", "/api/v1", "Secret password"),
+        ("configmaps", "theirs", "/api/v1", "ConfigMap theirs"),
+        ("serviceaccounts", "theirs", "/api/v1", "ServiceAccount theirs"),
+    ],
+)
+def test_a_namespace_with_an_object_of_others_stays(api: Api, plural: str, name: str, base: str, words: str) -> None:
+    api.add(plural, name, base)
+    outcome = removed(api)
+    assert there(api) and outcome.applied.action == "refused" and not outcome.changed and words in outcome.applied.refusal
+    assert api.now == 0, "nobody waits for what does not go"
+    finding = next(item for item in check(Intent(()), Facts(removed=(outcome.applied,))) if item.check == "teardown.object")
+    assert finding.status == "fail" and words in finding.why and f"kubectl label namespace {NAME}" in finding.remedy
+
+
+def test_the_finding_names_some_and_counts_all(api: Api) -> None:
+    for number in range(9):
+        api.add("persistentvolumeclaims", f"data-{number}")
+    refusal = removed(api).applied.refusal
+    assert "(9): PersistentVolumeClaim data-0, " in refusal and "and 4 more" in refusal
+
+
+@pytest.mark.parametrize("path", [f"/api/v1/namespaces/{NAME}/persistentvolumeclaims", APPS, "/apis"])
+def test_what_may_not_be_listed_keeps_the_namespace_as_unknown(api: Api, path: str) -> None:
+    api.forbidden[path] = 403
+    outcome = removed(api)
+    assert there(api) and outcome.applied.action == "refused" and "cannot list" in outcome.applied.refusal
+    finding = next(item for item in check(Intent(()), Facts(removed=(outcome.applied,))) if item.check == "teardown.object")
+    assert finding.status == "unknown" and "right to list" in finding.remedy
+
+
+def test_what_is_being_deleted_is_waited_for(api: Api) -> None:
+    api.add("pods", "operator-1", deletionTimestamp="2026-01-01T00:00:00Z")
+    api.add("configmaps", "device-plugin-config", ownerReferences=[{"uid": "gone"}])
+    folder = f"/api/v1/namespaces/{NAME}"
+    api.steps = [api._objects[f"{folder}/pods"].clear, lambda: api.add("configmaps", "other", labels=OURS)]
+    api.steps.append(lambda: api._objects[f"{folder}/configmaps"].pop("device-plugin-config") and None)
+    assert removed(api).applied.action == "deleted" and api.now > 0
+
+
+def test_what_never_goes_keeps_the_namespace_after_the_limit(api: Api) -> None:
+    api.add("pods", "stuck", deletionTimestamp="2026-01-01T00:00:00Z")
+    outcome = removed(api)
+    assert there(api) and "Pod stuck" in outcome.applied.refusal and api.now >= 10
+
+
+def test_what_has_an_owner_in_the_namespace_is_its_owner_s(api: Api) -> None:
+    api.add("statefulsets", "db", APPS)
+    api.add("pods", "db-0", ownerReferences=[{"uid": "uid-db"}])
+    assert removed(api).applied.refusal.endswith("(1): StatefulSet db")
+
+
+def test_an_owner_of_ours_takes_its_own_along(api: Api) -> None:
+    api.add("statefulsets", "ours", APPS, labels=OURS)
+    api.add("pods", "ours-0", ownerReferences=[{"uid": "uid-ours"}])
+    assert removed(api).applied.action == "deleted"
+
+
+def test_check_mode_deletes_nothing(api: Api) -> None:
+    assert removed(api, check_mode=True).applied.action == "deleted" and there(api)
+
+
+def test_only_metadata_is_asked_for(api: Api) -> None:
+    """What Secrets hold does not come here."""
+    cluster, asked = FakeApi.client(api.url), {}
+    original = cluster.read
+
+    def read(path: str, query: typing.Any = (), accept: str = "") -> Resource:
+        asked[path] = accept
+        return original(path, query, accept)
+
+    cluster.read = read  # type: ignore[method-assign, assignment]
+    assert objects_of_others(cluster, NAME, 0, lambda: api.now, api.pause) is None
+    assert asked[f"/api/v1/namespaces/{NAME}/secrets"].startswith("application/json;as=PartialObjectMetadataList")
+    assert not any("metrics.k8s.io" in path for path in asked)
+
+
+@pytest.mark.parametrize(("name", "labels", "stays"), [("theirs", {}, True), ("kube-root-ca.crt", {}, False), ("ours", OURS, False)])
+def test_the_observers_namespace_stays_with_what_others_have_in_it_and_the_observers_go(name: str, labels: typing.Dict[str, str], stays: bool) -> None:
+    world = fake_observers.World(fake_observers.node("worker-1"))
+    world.resources = [_resource("configmaps", "ConfigMap")]
+    world.make_namespace({**OURS, LABEL: OWN})
+    for kind in ("DaemonSet", "Pod", "ServiceAccount"):
+        world.serve(kind, [], fake_observers.NAMESPACE)
+    metadata = {"name": "linerate-observer", "namespace": fake_observers.NAMESPACE, "labels": OURS, "uid": "a"}
+    world.put("ServiceAccount", {"kind": "ServiceAccount", "metadata": metadata}, fake_observers.NAMESPACE)
+    world.serve("ConfigMap", [{"metadata": {"name": name, "labels": labels}}], fake_observers.NAMESPACE)
+    world.start()
+    try:
+        observers = Observers(FakeApi.client(world.url), fake_observers.NAMESPACE, 5.0, lambda: 0.0, lambda _seconds: None, lambda _line: None)
+        if stays:
+            with pytest.raises(NamespaceStays, match="ConfigMap theirs") as raised:
+                observers.absent(False)
+            assert "kubectl delete namespace" in raised.value.remedy
+            assert world.all("Namespace", "") and not world.all("ServiceAccount"), "what is ours is gone"
+        else:
+            observers.absent(False)
+            assert not world.all("Namespace", "")
+    finally:
+        world.stop()

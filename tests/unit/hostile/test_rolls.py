@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a roll of nodes must not do to a cluster that does not keep still: real BMCs, a real client of a played API server, a clock of the test's own."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.control_plane import keeps, shape
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.health_checks import of_machines, remediates
+from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import HealthCheck, Machine
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector, MachinePool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions, DrainPool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeStep
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.patience import PatientCluster, passes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import node as node_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSED
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import Cluster as PlanCluster
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _too_many, lines
+from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import Drain
+from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
+from ansible_collections.linerate.rdma.tests.unit.roll_world import (
+    NODES,
+    REBOOT,
+    Killed,
+    Server,
+    Site,
+    World,
+    kill_at_once,
+    merged,
+    node,
+    of,
+    only,
+    ready,
+    states,
+)
+
+SCRATCH = [{"name": "scratch", "emptyDir": {}}]
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def world() -> typing.Iterator[World]:
+    world = World()
+    world.start()
+    yield world
+    world.stop()
+
+
+@pytest.fixture
+def site(certificates: Certificates, world: World) -> typing.Iterator[Site]:
+    with contextlib.ExitStack() as stack:
+        file = certificates.of()
+        yield Site(certificates, {name: stack.enter_context(Server(world, name, file)) for name in NODES}, world)
+
+
+# Evictions
+
+
+def test_a_pod_that_was_made_again_elsewhere_is_not_evicted_there(world: World) -> None:
+    """The pod of a StatefulSet has the same name again."""
+    cluster = FakeApi.client(world.url)
+    world.add("db-0", "worker-1", owner="StatefulSet", uid="old")
+    original = cluster.list
+
+    def reborn(kind: str, *arguments: typing.Any, **more: typing.Any) -> typing.Any:
+        found = original(kind, *arguments, **more)
+        world.add("db-0", "worker-2", owner="StatefulSet", uid="new")
+        return found
+
+    cluster.list = reborn  # type: ignore[method-assign, assignment]
+    did: typing.List[str] = []
+    Drain(cluster, lambda: world.now, lambda: world.pause(5), lambda _line: None, 60, DrainOptions()).work("worker-1", did)
+    left = world.pod("db-0")
+    assert left is not None and left["metadata"]["uid"] == "new" and did == [], "it runs on worker-2"
+
+
+def test_each_eviction_names_the_uid_that_was_looked_at(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(site, "worker-1")
+    site.world.add("web-1", "worker-1", uid="of this pod")
+    original, asked = site.world.write, []
+
+    def write(method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+        if path.endswith("/eviction"):
+            asked.append(body["deleteOptions"]["preconditions"])
+        return original(method, path, body, dry_run)
+
+    monkeypatch.setattr(site.world, "write", write)
+    assert of(site.run(), "worker-1").state == "done" and asked == [{"uid": "of this pod"}]
+
+
+# What stops a drain
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "options", "words"),
+    [
+        ("cache", {"volumes": SCRATCH}, DrainOptions(delete_empty_dir_data=True), "rdma_cluster.drain.delete_empty_dir_data"),
+        ("pet", {"owner": ""}, DrainOptions(force=True), "rdma_cluster.drain.force"),
+    ],
+)
+def test_a_pod_that_stops_kubectl_drain_stops_ours_in_the_plan(
+    site: Site, name: str, more: typing.Dict[str, typing.Any], options: DrainOptions, words: str
+) -> None:
+    only(site, "worker-1")
+    site.world.add("web-1", "worker-1")
+    site.world.add(name, "worker-1", **more)
+    done = site.run()
+    first = of(done, "worker-1")
+    assert first.state == "blocked" and f"jobs/{name}" in first.why and words in first.why
+    assert site.world.did == [] and site.resets() == {}, "nothing is half done"
+    site.drain = options
+    assert of(site.run(), "worker-1").state == "done" and f"evict {name}" in site.world.did
+
+
+def test_what_comes_after_the_plan_stops_the_drain_before_the_first_eviction(site: Site) -> None:
+    only(site, "worker-1")
+    site.world.add("web-1", "worker-1")
+    roller = site.roller()
+    planned = roller.plan(NODES, REBOOT)
+    site.world.add("cache", "worker-1", volumes=SCRATCH)
+    first = of(roller.roll(planned), "worker-1")
+    assert first.state == "failed" and "jobs/cache" in first.why and "delete_empty_dir_data" in first.remedy
+    assert not any(what.startswith(("evict", "reset")) for what in site.world.did) and not site.world.cordoned("worker-1")
+
+
+def test_pods_that_stay_and_those_of_a_run_stop_nothing(site: Site) -> None:
+    only(site, "worker-1")
+    ours = {"app.kubernetes.io/managed-by": "linerate.rdma", "linerate.rdma/run": "x"}
+    site.world.add("daemon", "worker-1", owner="DaemonSet", volumes=SCRATCH)
+    site.world.add("measures", "worker-1", owner="", labels=ours, volumes=SCRATCH)
+    assert of(site.run(), "worker-1").state == "done" and "evict measures" in site.world.did and "evict daemon" not in site.world.did
+
+
+# An API server that is away
+
+
+class Away:
+    """Refuses requests for a while.
+
+    :ivar where: part of the method and path that it does not serve
+    :ivar answers: what it says in place of an answer, one after the other
+    """
+
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.world, self.answers, self.met = world, typing.cast(typing.List[typing.Tuple[int, str]], []), 0
+        original, self.where = world.write, ""
+
+        def write(method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+            if self.answers and self.where in f"{method} {path}":
+                self.met += 1
+                code, reason = self.answers.pop(0)
+                return code, {"kind": "Status", "code": code, "reason": reason, "message": "the server is currently unable to handle the request"}
+            return original(method, path, body, dry_run)
+
+        monkeypatch.setattr(world, "write", write)
+
+
+@pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
+@pytest.mark.parametrize("where", ["PATCH /api/v1/nodes/worker-1", "POST"])
+def test_one_passing_failure_at_a_step_ends_no_roll(site: Site, monkeypatch: pytest.MonkeyPatch, code: int, where: str) -> None:
+    only(site, "worker-1")
+    site.world.add("web-1", "worker-1")
+    away = Away(site.world, monkeypatch)
+    away.where, away.answers = where, [(code, "ServiceUnavailable")] * 3
+    done = site.run()
+    assert away.met == 3 and of(done, "worker-1").state == "done", done
+    assert site.resets() == {"worker-1": 1} and site.world.did.count("evict web-1") == 1
+    assert any("the API server is away" in line for line in site.said) and any("answers again" in line for line in site.said)
+
+
+def test_a_connection_that_breaks_while_a_node_boots_ends_no_roll(site: Site) -> None:
+    only(site, "worker-1", "worker-2")
+    original, gone = site.world.pause, [4]
+
+    def pause(seconds: float) -> None:
+        if "reset worker-1" in site.world.did and gone[0] == 4:
+            site.world.stop()
+        original(seconds)
+        if "reset worker-1" in site.world.did and gone[0] >= 0:
+            gone[0] -= 1
+            if gone[0] == 0:
+                site.world.start()
+
+    site.world.pause = pause  # type: ignore[method-assign]
+    done = site.run()
+    assert states(done) == {"worker-1": "done", "worker-2": "done", "worker-3": "nothing"} and site.resets() == {"worker-1": 1, "worker-2": 1}
+
+
+def test_one_that_stays_away_is_an_error_with_its_cause_after_the_limit(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(site, "worker-1")
+    site.limits = Limits(drain=60, back=300, settle=10, grace=30, api=90)
+    away = Away(site.world, monkeypatch)
+    away.where, away.answers = "PATCH", [(503, "ServiceUnavailable")] * 10_000
+    begin = site.world.now
+    done = site.run()
+    first = of(done, "worker-1")
+    assert first.state == "failed" and "unable to handle the request" in first.why and "for 90 s" in first.why and site.resets() == {}
+    # the step itself, and the way back
+    assert 90 <= site.world.now - begin <= 200
+
+
+def test_a_pause_is_as_long_as_the_server_asks_for_and_ends_with_the_limit() -> None:
+    now, pauses = [0.0], typing.cast(typing.List[float], [])
+
+    class Busy(Cluster):
+        def __init__(self) -> None:
+            super().__init__(None)
+
+        def _json(self, *_arguments: typing.Any, **_more: typing.Any) -> Resource:
+            raise ApiError(429, "TooManyRequests", "too many requests", "GET /", retry_after=9.0)
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        now[0] += seconds
+
+    with pytest.raises(ApiError, match=r"too many requests \(the same for 20 s\)"):
+        PatientCluster(Busy(), 20.0, lambda: now[0], pause).get("Node", "", "worker-1")
+    assert pauses == [9.0, 9.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("error", "method", "path", "again"),
+    [
+        (ApiError(503, "ServiceUnavailable", "x", ""), "get", "/api/v1/nodes", True),
+        (ApiError(0, "Unreachable", "Connection reset by peer", ""), "patch", "/api/v1/nodes/a", True),
+        (ApiError(503, "ServiceUnavailable", "x", ""), "post", "/api/v1/namespaces/a/pods/b/eviction", True),
+        # it may have been taken
+        (ApiError(503, "ServiceUnavailable", "x", ""), "post", "/api/v1/namespaces/a/pods", False),
+        (ApiError(0, "Unreachable", "read timed out", ""), "post", "/api/v1/namespaces/a/pods", False),
+        (ApiError(0, "Unreachable", "[Errno 111] Connection refused", ""), "post", "/api/v1/namespaces/a/pods", True),
+        (ApiError(429, "TooManyRequests", "x", ""), "post", "/api/v1/namespaces/a/pods", True),
+        # a budget is waited for by the drain, which says so
+        (ApiError(429, "TooManyRequests", "x", "", causes=("DisruptionBudget",)), "post", "/api/v1/namespaces/a/pods/b/eviction", False),
+        (ApiError(500, "InternalError", "This pod has more than one PodDisruptionBudget", ""), "post", "/api/v1/namespaces/a/pods/b/eviction", False),
+        (ApiError(0, "Unreachable", "certificate verify failed: CERTIFICATE_VERIFY_FAILED", ""), "get", "/api/v1/nodes", False),
+        (ApiError(403, "Forbidden", "x", ""), "get", "/api/v1/nodes", False),
+        (ApiError(409, "Conflict", "x", ""), "patch", "/api/v1/nodes/a", False),
+    ],
+)
+def test_what_is_asked_again(error: ApiError, method: str, path: str, again: bool) -> None:
+    assert passes(error, method, path) is again
+
+
+# Who may be away
+
+
+CONTROL = "node-role.kubernetes.io/control-plane"
+
+
+def control_plane(world: World, *names: str, members: typing.Optional[typing.Sequence[str]] = None) -> None:
+    """These are control-plane nodes, each with a member of etcd that is Ready, or those alone that are named."""
+    world.serve("Pod", [], "kube-system")
+    for name in names:
+        found = world.object(f"/api/v1/nodes/{name}") or node(name)
+        world.put("Node", {**found, "metadata": {**found["metadata"], "labels": {CONTROL: ""}}})
+        is_ready = "True" if members is None or name in members else "False"
+        pod = {"metadata": {"name": f"etcd-{name}", "namespace": "kube-system"}, "spec": {"nodeName": name}}
+        world.put("Pod", {**pod, "status": {"conditions": [{"type": "Ready", "status": is_ready}]}}, "kube-system")
+
+
+TWO = ClusterIntent(disruption="reboot", node_pool=DrainPool(2))
+
+
+def test_control_plane_nodes_go_one_at_a_time_whatever_the_budget_is(site: Site) -> None:
+    control_plane(site.world, *NODES)
+    planned = site.plan(TWO)
+    assert [len(wave) for wave in planned.waves] == [1, 1, 1] and any("compact cluster of 3 nodes" in line for line in lines(planned))
+    down: typing.Set[str] = set()
+    original = site.world.do
+
+    def do(what: str) -> None:
+        verb, _space, name = what.partition(" ")
+        if verb == "cordon":
+            assert not down, f"{name} goes while {down} is away"
+            down.add(name)
+        elif verb == "uncordon":
+            down.discard(name)
+        original(what)
+
+    site.world.do = do  # type: ignore[method-assign]
+    assert states(site.run(TWO)) == dict.fromkeys(NODES, "done")
+
+
+@pytest.mark.parametrize("change", [{"spec": {"unschedulable": True}}, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}])
+def test_no_control_plane_node_goes_while_one_outside_of_the_inventory_is_down(site: Site, change: Resource) -> None:
+    control_plane(site.world, "worker-1", "control-9", "control-8")
+    only(site, "worker-1", "worker-2")
+    site.world.put("Node", merged(site.world.seen("control-9"), change))
+    done = site.run(TWO)
+    assert states(done) == {"worker-1": "blocked", "worker-2": "done", "worker-3": "nothing"} and "control-9" in of(done, "worker-1").why
+
+
+@pytest.mark.parametrize(("members", "words"), [(("worker-1", "control-9"), "no Ready member on control-8"), (None, "no pod of etcd is seen")])
+def test_no_control_plane_node_goes_unless_all_members_of_etcd_are_there(site: Site, members: typing.Optional[typing.Sequence[str]], words: str) -> None:
+    control_plane(site.world, "worker-1", "control-8", "control-9", members=members)
+    if members is None:
+        site.world.serve("Pod", [], "kube-system")
+    only(site, "worker-1")
+    done = site.run()
+    assert states(done)["worker-1"] == "blocked" and words in of(done, "worker-1").why and site.world.did == []
+
+
+def test_pods_of_etcd_that_may_not_be_read_keep_control_plane_nodes() -> None:
+    one = ClusterNode("c1", {CONTROL: ""}, ready=True)
+    assert "right to list pods" in keeps(one, (one,), (), "pods is forbidden")
+    assert keeps(ClusterNode("w1", ready=True), (one,), (), "pods is forbidden") == ""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ([("a", True)], "single-node cluster: a is its only node"),
+        ([("a", True), ("b", False)], "a is the only control-plane node"),
+        ([("a", True), ("b", True), ("c", True)], "compact cluster of 3 nodes"),
+    ],
+)
+def test_a_cluster_without_a_control_plane_node_to_spare_is_named_for_what_it_is(nodes: typing.Any, words: str) -> None:
+    every = [ClusterNode(name, {CONTROL: ""} if control else {}, ready=True) for name, control in nodes]
+    (told,) = shape(every, ["a"])
+    assert words in told
+    assert shape([*every, ClusterNode("w", ready=True), ClusterNode("x", {CONTROL: ""}, ready=True)], ["w"]) == ()
+
+
+def test_a_node_that_dies_after_the_first_wave_counts_in_the_second(site: Site) -> None:
+    world = site.world
+    world.put("Node", node("worker-9"))
+    world.put("Node", merged(world.seen("worker-9"), {"metadata": {"labels": {"feature.node.kubernetes.io/network-sriov.capable": "true"}}}))
+    original = world.do
+
+    def do(what: str) -> None:
+        original(what)
+        if what == "uncordon worker-1":
+            world.put("Node", ready(world.seen("worker-9"), False))
+
+    world.do = do  # type: ignore[method-assign]
+    done = site.run()
+    assert states(done) == {"worker-1": "done", "worker-2": "left", "worker-3": "left"} and site.resets() == {"worker-1": 1}
+    assert "worker-9 is not Ready" in of(done, "worker-2").why
+
+
+def test_a_wave_of_two_is_one_where_another_node_has_gone_since(site: Site) -> None:
+    world, site.limits = site.world, Limits(drain=60, back=300, settle=10, grace=0)
+    only(site, "worker-1", "worker-2")
+    roller = site.roller()
+    planned = roller.plan(NODES, TWO)
+    assert [len(wave) for wave in planned.waves] == [2]
+    world.put("Node", ready(world.seen("worker-3"), False))
+    done = roller.roll(planned)
+    assert world.did.index("uncordon worker-1") < world.did.index("note worker-2 begun")
+    assert {name: states(done)[name] for name in NODES[:2]} == {"worker-1": "done", "worker-2": "done"}
+
+
+def test_a_pool_that_reboots_two_control_plane_nodes_at_once_is_not_let_go() -> None:
+    pool = MachinePool("master", LabelSelector({CONTROL: ""}), max_unavailable="2")
+    one = ClusterNode("c1", {CONTROL: ""}, ready=True, boot_id="b")
+    found = _too_many(NodeStep("c1", "reboot", pool="master"), one, PlanCluster(nodes=(one,), machine_pools=(pool,)))
+    assert "reboots 2 control-plane nodes at once" in found
+    assert _too_many(NodeStep("c1", "reboot"), one, PlanCluster(nodes=(one,), machine_pools=(pool,))) == ""
+
+
+# Health checks that would remediate a node that is away
+
+
+MHC, MACHINE = "MachineHealthCheck.machine.openshift.io", "Machine.machine.openshift.io"
+PAUSE = dataclasses.replace(REBOOT, pause_health_checks=True)
+
+
+class Checked(World):
+    """With a MachineHealthCheck and a NodeHealthCheck; asserts that a node is reset only while each that watches it is paused.
+
+    :ivar watched: nodes of the MachineHealthCheck; that of the other is worker-1 alone
+    """
+
+    paths: typing.ClassVar[typing.Dict[str, str]] = {
+        "MHC": "/apis/machine.openshift.io/v1beta1/namespaces/openshift-machine-api/machinehealthchecks/workers",
+        "NHC": "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks/nhc",
+    }
+
+    def __init__(self, watched: typing.Sequence[str] = NODES) -> None:
+        super().__init__()
+        for group in ("machine.openshift.io", "remediation.medik8s.io"):
+            self._objects[f"/apis/{group}"] = {}
+            self._events[f"/apis/{group}"] = []
+        place, role = {"namespace": "openshift-machine-api"}, {"role": "worker"}
+        machines = [{"metadata": {**place, "name": f"m-{name}", "labels": role}, "status": {"nodeRef": {"name": name}}} for name in watched]
+        self.serve(MACHINE, machines)
+        check = {"metadata": {**place, "name": "workers", "resourceVersion": "1"}, "spec": {"selector": {"matchLabels": role}}}
+        other = {"metadata": {"name": "nhc", "resourceVersion": "1"}, "spec": {"selector": {"matchLabels": {"watched": "yes"}}, "pauseRequests": None}}
+        # as the API server, which has one object in a list of all namespaces and in its own
+        self.serve(MHC, [check])
+        self.serve("NodeHealthCheck", [other])
+        self.put("Node", merged(self.seen("worker-1"), {"metadata": {"labels": {"watched": "yes"}}}))
+
+    def check(self, which: str) -> Resource:
+        listed = {"MHC": "/apis/machine.openshift.io/v1beta1/machinehealthchecks/workers"}.get(which, self.paths["NHC"])
+        found = self.object(listed)
+        assert found is not None
+        return found
+
+    def paused(self, which: str) -> bool:
+        found = self.check(which)
+        return PAUSED in found["metadata"].get("annotations", {}) or bool(found["spec"].get("pauseRequests"))
+
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+        for which, own in self.paths.items():
+            if path == own:
+                found = self.check(which)
+                version = body.get("metadata", {}).get("resourceVersion")
+                if version not in (None, found["metadata"]["resourceVersion"]):
+                    return 409, {"kind": "Status", "code": 409, "reason": "Conflict", "message": "the object has been modified"}
+                self.put(MHC if which == "MHC" else "NodeHealthCheck", merged(found, body))
+                self.do(f"{'pause' if self.paused(which) else 'unpause'} {which}")
+                return 200, self.check(which)
+        return super().write(method, path, body, dry_run)
+
+    def boot(self, name: str) -> None:
+        assert self.paused("MHC") and (self.paused("NHC") or name != "worker-1"), "it would be remediated"
+        super().boot(name)
+
+
+@pytest.fixture
+def checked(certificates: Certificates) -> typing.Iterator[Site]:
+    world = Checked()
+    world.start()
+    with contextlib.ExitStack() as stack:
+        stack.callback(world.stop)
+        file = certificates.of()
+        yield Site(certificates, {name: stack.enter_context(Server(world, name, file)) for name in NODES}, world)
+
+
+def test_a_health_check_that_watches_a_node_keeps_it_unless_it_may_be_paused(checked: Site) -> None:
+    done = checked.run()
+    assert set(states(done).values()) == {"blocked"} and checked.world.did == [] and checked.resets() == {}
+    assert "MachineHealthCheck openshift-machine-api/workers" in of(done, "worker-2").why and "NodeHealthCheck nhc" in of(done, "worker-1").why
+    assert "NodeHealthCheck" not in of(done, "worker-2").why and "rdma_cluster.pause_health_checks" in of(done, "worker-2").why
+
+
+def test_health_checks_are_paused_for_the_roll_and_go_on_after_it(checked: Site) -> None:
+    planned = checked.plan(PAUSE)
+    assert "MachineHealthCheck openshift-machine-api/workers: paused until worker-1, worker-2, worker-3 is back" in lines(planned)
+    done = checked.run(PAUSE)
+    world = typing.cast(Checked, checked.world)
+    assert states(done) == dict.fromkeys(NODES, "done") and not world.paused("MHC") and not world.paused("NHC")
+    assert set(world.did[:2]) == {"pause MHC", "pause NHC"} and set(world.did[-2:]) == {"unpause MHC", "unpause NHC"}
+
+
+def test_check_mode_pauses_nothing(checked: Site) -> None:
+    checked.run(PAUSE, check_mode=True)
+    assert checked.world.did == []
+
+
+def test_the_pause_of_a_run_that_was_killed_is_taken_back_by_the_next(checked: Site) -> None:
+    world = typing.cast(Checked, checked.world)
+    world.kill = "reset worker-1"
+    kill_at_once(checked)
+    with pytest.raises(Killed):
+        checked.run(PAUSE)
+    world.kill = ""
+    assert world.paused("MHC") and world.paused("NHC")
+    assert states(checked.run(PAUSE)) == dict.fromkeys(NODES, "done") and not world.paused("MHC") and not world.paused("NHC")
+
+
+def test_a_teardown_takes_the_pause_back(checked: Site) -> None:
+    world = typing.cast(Checked, checked.world)
+    checks = HealthChecks(checked.cluster, checked.said.append)
+    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0])
+    assert world.paused("MHC") and world.paused("NHC")
+    assert sorted(map(str, checks.release_all())) == ["MachineHealthCheck openshift-machine-api/workers", "NodeHealthCheck nhc"]
+    assert not world.paused("MHC") and not world.paused("NHC") and checks.release_all() == []
+
+
+def test_a_pause_of_others_stays(checked: Site) -> None:
+    world = typing.cast(Checked, checked.world)
+    world.put(MHC, merged(world.check("MHC"), {"metadata": {"annotations": {PAUSED: ""}}}))
+    world.put("NodeHealthCheck", merged(world.check("NHC"), {"spec": {"pauseRequests": ["an upgrade"]}}))
+    assert states(checked.run()) == dict.fromkeys(NODES, "done"), "nobody would remediate them"
+    assert world.paused("MHC") and world.check("NHC")["spec"]["pauseRequests"] == ["an upgrade"]
+    assert not any("pause" in what for what in world.did)
+
+
+def test_what_watches_a_node_that_did_not_come_back_stays_paused(checked: Site) -> None:
+    world = typing.cast(Checked, checked.world)
+    world.boot_pauses = None
+    assert states(checked.run(PAUSE))["worker-1"] == "failed"
+    assert world.paused("MHC") and world.paused("NHC") and any("stays paused, since worker-1 is not back" in line for line in checked.said)
+    world.away["worker-1"], world.boot_pauses = 2, 3
+    assert states(checked.run(PAUSE)) == dict.fromkeys(NODES, "done") and not world.paused("MHC") and not world.paused("NHC")
+
+
+def test_health_checks_that_may_not_be_read_keep_the_nodes() -> None:
+    one = ClusterNode("w1", ready=True)
+    (why,) = remediates(one, (), {MHC: "machinehealthchecks is forbidden"}, True)
+    assert "is forbidden" in why and "right to list" in why
+    assert remediates(one, (), {"MachineConfigPool": "forbidden"}, False) == ()
+
+
+def test_a_health_check_whose_machines_are_not_known_is_about_each_node() -> None:
+    check, one = HealthCheck(MHC, "x", "y"), ClusterNode("w1", ready=True)
+    assert remediates(one, (of_machines(check, None),), {}, False) and remediates(one, (of_machines(check, [Machine("x", "m")]),), {}, False)
+    assert not remediates(one, (of_machines(check, [Machine("x", "m", node="w2"), Machine("z", "m", node="w1")]),), {}, False)
