@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .identity import Identity
+
 
 @dataclasses.dataclass(frozen=True)
 class SriovCapability:
@@ -105,6 +107,7 @@ class NodePlatform:
     :ivar gpu: None where the module nvidia is not loaded
     :ivar boot: id of the boot in which all of it was seen
     :ivar signed_modules: the kernel loads only modules that are signed with a key it knows, as with secure boot; None where it does not say
+    :ivar identity: what DMI calls the node; only root may read it
     """
 
     kernel: str
@@ -118,6 +121,7 @@ class NodePlatform:
     gpu: typing.Optional[GpuDriver] = None
     boot: typing.Optional[str] = None
     signed_modules: typing.Optional[bool] = None
+    identity: Identity = dataclasses.field(default_factory=Identity)
 
 
 @dataclasses.dataclass(frozen=True)
