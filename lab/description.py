@@ -8,6 +8,7 @@ import dataclasses
 import ipaddress
 import pathlib
 import typing
+import uuid
 
 import yaml
 
@@ -62,6 +63,16 @@ class Worker:
     number: int
     bmc: Bmc
     sealed: bool = False
+
+    @property
+    def uuid(self) -> str:
+        """Of the machine: its DMI shows it, so that its kubelet tells it as systemUUID, and so does its BMC."""
+        return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{self.name}.lab.linerate.example"))
+
+    @property
+    def serial(self) -> str:
+        """Of the machine, as its DMI and its BMC tell it."""
+        return f"LAB{self.number:05d}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -132,6 +132,7 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
             # Debian 13's program on Debian 12: by its own loader
             *(libraries / "ld-linux-x86-64.so.2", "--library-path", libraries, qemu / "usr/bin/qemu-system-x86_64"),
             *("-L", qemu / "usr/share/qemu", "-L", qemu / "usr/share/seabios"),
+            *("-uuid", worker.uuid, "-smbios", f"type=1,serial={worker.serial}"),
             *("-name", worker.name, "-M", "q35", *accelerator(), "-smp", str(description.guest.cpus), "-m", str(description.guest.memory_mib)),
             *("-nodefaults", "-display", "none", "-no-reboot", "-kernel", kernel_folder / "vmlinux", "-initrd", kernel_folder / "initrd"),
             *("-append", command_line, "-drive", f"file={disk},if=virtio,format=raw,snapshot=on"),

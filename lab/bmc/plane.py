@@ -8,7 +8,6 @@ import http.client
 import json
 import pathlib
 import secrets
-import shutil
 import ssl
 import sys
 import typing
@@ -50,7 +49,9 @@ class Bmc:
         if not self._credentials.exists():
             self._credentials.touch(mode=0o600)
             self._credentials.write_text(json.dumps({"user": USER, "password": secrets.token_urlsafe(16)}))
-        shutil.copyfile(TREES / f"{self.worker.bmc.vendor}.json", self.folder / "tree.json")
+        answers = json.loads((TREES / f"{self.worker.bmc.vendor}.json").read_text(encoding="utf-8"))
+        server.Bios(answers).call(self.worker.uuid, self.worker.serial)
+        (self.folder / "tree.json").write_text(json.dumps(answers), encoding="utf-8")
         authority.identity(self.name, self.name, hosts=(self.worker.bmc.address,))
         self._certificate(authority, self.name).rename(self.folder / "certificate.pem")
 

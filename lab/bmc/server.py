@@ -115,6 +115,10 @@ class Bios:
         # of a full copy or of what waits alone; absent where the settings object shows no attributes while nothing waits
         self._shown = copy.deepcopy(answers.get(self.settings, {}).get("Attributes"))
 
+    def call(self, uuid: str, serial: str) -> None:
+        """Give the system the identity of the machine that it is."""
+        self.answers[self.system].update(UUID=uuid, SerialNumber=serial)
+
     @property
     def _bios(self) -> Tree:
         found: Tree = self.answers.get(self.path, {})

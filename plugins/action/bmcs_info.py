@@ -8,10 +8,11 @@ import time
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import trust_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL, SECONDS, Asked, read
-from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes
+from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes, looked
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 
@@ -28,9 +29,12 @@ class ActionModule(ControllerAction):
 
     def work(self, options: Result, variables: Result) -> Result:
         start, folder = time.monotonic(), FactFolder(options["facts_dir"], options["run"])
-        bmcs, errors = bmcs_of_nodes(folder.start().nodes, variables)
+        nodes = folder.start().nodes
+        bmcs, errors = bmcs_of_nodes(nodes, variables)
         # what can't be trusted is no BMC's fault; without a BMC nobody has to be trusted
-        outcomes = read(bmcs, trust_of(options), Asked(seconds=options["seconds"]), options["parallel"]) if bmcs else ()
+        outcomes = (
+            read(bmcs, trust_of(options), Asked(seconds=options["seconds"], claims=Claims(looked=looked(folder, nodes))), options["parallel"]) if bmcs else ()
+        )
         for bmc, outcome in outcomes:
             if isinstance(outcome, BmcError):
                 errors[bmc.node] = outcome

@@ -20,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FIRMWARE_PLAN, FIRMWARE_SETTINGS, NodeFirmwarePlan, ObservedFirmwareSet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import ObservedKernelArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -27,6 +28,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import ObservedTuning
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_notes import of_functions, of_restarts
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
@@ -36,8 +39,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source imp
 from ansible_collections.linerate.rdma.plugins.module_utils._run.looked_source import Looked
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits, Roller
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS
-from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes
+from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS, May
+from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes, looked
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, Caller, ControllerAction, Result
 from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, firmware_of
 
@@ -103,7 +106,6 @@ class ActionModule(ControllerAction):
         show = Display().display
         trust = trust_of({"validate_certs": options["bmc_validate_certs"], "ca_path": options["bmc_ca_path"]})
         told = {node: str(error) for node, error in errors.items()}
-        bioses = Bioses(bmcs, told, wanted, trust, options["bmc_seconds"], options["parallel"])
         caller = Caller("node_roll", options, bool(self._task.check_mode))
         with working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held, _stops() as stop:
             limits = Limits(drain=options["drain_seconds"], back=options["reset_seconds"])
@@ -111,8 +113,12 @@ class ActionModule(ControllerAction):
             def say(line: str) -> None:
                 show(f"  {line}")
 
+            cluster = held.watched
+            reported = {name_of(node): core.system_uuid(node) for node in cluster.list("Node").items}
+            claims = Claims(reported, looked(folder, nodes), {bmc.node: bmc.place for bmc in bmcs})
+            bioses = Bioses(bmcs, told, wanted, trust, May(claims, held.guard), options["bmc_seconds"], options["parallel"])
             roller = Roller(
-                held.cluster,
+                cluster,
                 [bioses, Looked(kernel, of_pools=False), Looked(firmware), Looked(operator), *notes],
                 bioses,
                 time.monotonic,

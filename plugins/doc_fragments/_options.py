@@ -177,8 +177,20 @@ options:
         description: SHA-256 fingerprint of the certificate of the BMC. It then needs no authority, no matching name and no valid date.
         type: str
       system:
-        description: ID of the system that is the node. Needed only where a BMC has several systems with a BIOS.
+        description: ID of the system that is the node. Needed only where a BMC has several systems with a BIOS, and none is known to be the node.
         type: str
+      uuid:
+        description:
+          - UUID of the node, as C(/sys/class/dmi/id/product_uuid) of the node and the fact C(ansible_product_uuid) show it. Either order of bytes is right.
+          - The BMC is compared with it, so that the BMC of another machine is not taken for that of the node.
+        type: str
+      serial:
+        description: Serial number of the node, as the fact C(ansible_product_serial) shows it. It counts where there is no UUID to be compared.
+        type: str
+      identity:
+        description: V(asserted) if you have checked by hand that the BMC is that of the node. It counts only where nothing can be compared.
+        type: str
+        choices: [asserted]
       wanted:
         description: Wanted values of this node. They replace those of O(wanted) key by key.
         type: dict

@@ -12,6 +12,7 @@ from ansible.module_utils.basic import AnsibleModule, env_fallback
 from ._check.fleet.bios import Wanted, wanted_of
 from ._model.awx import BMC_ENVIRONMENT as ENVIRONMENT
 from ._model.errors import RdmaError
+from ._model.identity import Claims, identity_of
 from ._observe.redfish.bmc import Bmc, address_of, fingerprint_of
 from ._observe.redfish.trust import Trust
 from ._run.read_bios import PARALLEL
@@ -19,7 +20,9 @@ from ._run.read_bios import PARALLEL
 Options = typing.Mapping[str, typing.Any]
 
 #: what a node's inventory may say of its BMC: variables that start with rdma_bmc_
-OF_NODE = ("address", "port", "user", "password", "token", "fingerprint", "system")
+OF_NODE = ("address", "port", "user", "password", "token", "fingerprint", "system", "identity")
+#: the only value of the last one
+ASSERTED = "asserted"
 
 
 def _secret(name: str) -> typing.Dict[str, typing.Any]:
@@ -41,6 +44,9 @@ def bmc_spec(seconds: float, **more: typing.Any) -> typing.Dict[str, typing.Any]
         "token": {"type": "str", "no_log": True},
         "fingerprint": {"type": "str"},
         "system": {"type": "str"},
+        "uuid": {"type": "str"},
+        "serial": {"type": "str"},
+        "identity": {"type": "str", "choices": [ASSERTED]},
         "wanted": {"type": "dict", "default": {}},
     }
     return {
@@ -66,6 +72,12 @@ def bmcs_of(module: AnsibleModule) -> typing.List[Bmc]:
     if len({bmc.node for bmc in bmcs}) < len(bmcs):
         raise RdmaError("bmcs: a node is named twice", "Name each node once")
     return bmcs
+
+
+def claims_of(module: AnsibleModule, bmcs: typing.Iterable[Bmc]) -> Claims:
+    """What the nodes of such a module call themselves, as it was told."""
+    told = {one["node"]: identity_of(one["uuid"], [one["serial"]]) for one in module.params["bmcs"]}
+    return Claims(looked=told, places={bmc.node: bmc.place for bmc in bmcs})
 
 
 def wanted_by_node(module: AnsibleModule) -> typing.Dict[str, Wanted]:
@@ -98,7 +110,8 @@ def bmc_of(one: Options, options: Options) -> Bmc:
         raise RdmaError(f"bmcs: {node} has no user and password, and no token", "Set them there, for all BMCs, or in RDMA_BMC_USER and RDMA_BMC_PASSWORD")
     try:
         pin = fingerprint_of(one["fingerprint"]) if one.get("fingerprint") else ""
-        return Bmc(node, address_of(one["address"]), one["port"], user or "", password or "", token or "", pin, one.get("system") or "")
+        asserted = one.get("identity") == ASSERTED
+        return Bmc(node, address_of(one["address"]), one["port"], user or "", password or "", token or "", pin, one.get("system") or "", asserted)
     except RdmaError as error:
         raise RdmaError(f"bmcs: {node}: {error.seen}", error.remedy) from None
 
@@ -113,5 +126,7 @@ def bmc_of_node(node: str, variables: Options) -> Bmc:
     port = told.get("port") or "443"
     if not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 65536:
         raise RdmaError(f"{node}: rdma_bmc_port is no port", "Give a number from 1 to 65535")
+    if told.get("identity") not in (None, "", ASSERTED):
+        raise RdmaError(f"{node}: rdma_bmc_identity is no '{ASSERTED}'", f"Set it to '{ASSERTED}', or leave it out: the BMC is then compared with the node")
     of_all = {name: os.environ.get(variable, "") for name, variable in ENVIRONMENT.items()}
     return bmc_of({**told, "node": node, "port": int(port)}, of_all)

@@ -21,6 +21,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ._cluster import end_by_interrupt, progress
 from ._fact_modules import folder_of
+from ._model.errors import RdmaError
+from ._model.guard import Guard
 from ._model.lease import WAIT, Holder
 from ._model.load import to_data
 from ._observe import process
@@ -38,10 +40,17 @@ class Held:
 
     :ivar cluster: the API server; it writes nothing once the Lease is lost
     :ivar run: who owns what is made now
+    :ivar guard: for what is written elsewhere
     """
 
     cluster: Cluster
     run: str
+    guard: Guard
+
+    @property
+    def watched(self) -> Cluster:
+        """The API server; whether the Lease is still held is looked at before each write, not only when the last renewal is long ago."""
+        return self.cluster.guarded(self.guard.check)
 
 
 @contextlib.contextmanager
@@ -54,7 +63,7 @@ def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Held]:
     """
     me, note = _me(module), _note(module)
     if module.check_mode:
-        yield Held(cluster, me.run)
+        yield Held(cluster, me.run, Guard(_refuse))
         return
     end_by_interrupt()
     keeper = Keeper(cluster, me, _name(module))
@@ -64,7 +73,7 @@ def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Held]:
         write_text(note, json.dumps(to_data(me)) + "\n")
     try:
         with keeper.working(stays=bool(note)):
-            yield Held(cluster.guarded(keeper.check), me.run)
+            yield Held(cluster.guarded(keeper.check), me.run, Guard(keeper.ask))
     except KeyboardInterrupt:
         if note:
             remove(note)
@@ -93,6 +102,10 @@ def release(module: AnsibleModule, connect: typing.Callable[[AnsibleModule], Clu
         return False
     remove(note)
     return Keeper(connect(module), me, _name(module)).release()
+
+
+def _refuse() -> float:
+    raise RdmaError("in check mode nothing is written", "Run without --check")
 
 
 def _name(module: AnsibleModule) -> str:

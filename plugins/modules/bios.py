@@ -14,6 +14,10 @@ author:
 description:
   - Sets settings of the BIOS that have another name with each vendor, on many nodes at the same time, over Redfish. Runs on the controller.
   - Finds the attributes of a setting as M(linerate.rdma.bios_info) does, and writes each value in the words of that BIOS.
+  - Before each write the module reads the UUID and the serial number of the system behind the BMC again, and compares them with O(bmcs[].uuid) and
+    O(bmcs[].serial). It writes nothing to a BMC that is that of another machine, that two nodes share, or that cannot be compared, unless
+    O(bmcs[].identity) says V(asserted) for the last case.
+  - Holds no C(Lease), because it needs no cluster and resets no node. Do not use it beside a run with C(platform_settle).
   - Never resets a node. RV(bmcs[].reset_required) says that something waits for a reset. Drain the node, then reset it.
   - Is idempotent before the reset, too. A value that waits counts, unless the BMC would only apply it by a job and has none.
   - Writes nothing to a BMC if one thing that is wanted of it is not to be had, such as an attribute that is missing or read-only, a value that is not
@@ -59,8 +63,8 @@ EXAMPLES = r"""
 - name: Switch on SR-IOV and the IOMMU in the BIOS of each node
   linerate.rdma.bios:
     bmcs:
-      - {node: worker-1, address: worker-1-bmc.example.com}
-      - {node: worker-2, address: 192.0.2.12, user: root, password: "{{ worker_2_bmc_password }}"}
+      - {node: worker-1, address: worker-1-bmc.example.com, uuid: "{{ hostvars['worker-1'].ansible_product_uuid }}"}
+      - {node: worker-2, address: 192.0.2.12, user: root, password: "{{ worker_2_bmc_password }}", identity: asserted}
     user: "{{ bmc_user }}"
     password: "{{ bmc_password }}"
     ca_path: /etc/pki/bmc-ca.pem
@@ -103,6 +107,7 @@ bmcs:
         - Kind of the error. Each cause of M(linerate.rdma.bios_info), or one of these.
         - V(attribute) if there is no such attribute, V(value) if the attribute cannot have the value, V(read_only) if it cannot be written now, V(lockdown)
           if the BMC refuses all changes, and V(job) if a job holds the BIOS. Then nothing was written.
+        - V(identity) if the BMC is not proven to be that of the node. Then nothing was written.
         - V(changed) if somebody else changes the settings at the same time, V(not_taken) if the BMC refused the values, and V(not_kept) if it said yes and
           a value neither holds nor waits.
         - Empty if there is no error.
@@ -119,11 +124,12 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import bmc_spec, bmcs_of, trust_of, wanted_by_node
+from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import bmc_spec, bmcs_of, claims_of, trust_of, wanted_by_node
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosChange
+from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS, set_all
+from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS, May, set_all
 
 Result = typing.Dict[str, typing.Any]
 
@@ -141,7 +147,8 @@ def diff_of(one: Result) -> Result:
 
 def work(module: AnsibleModule) -> Result:
     options, bmcs, wanted = module.params, bmcs_of(module), wanted_by_node(module)
-    outcomes = set_all(bmcs, wanted, trust_of(options), module.check_mode, options["parallel"], options["seconds"])
+    may = May(claims_of(module, bmcs), Guard.unfenced(options["seconds"]))
+    outcomes = set_all(bmcs, wanted, trust_of(options), may, module.check_mode, options["parallel"], options["seconds"])
     by_node = {bmc.node: result_of(bmc.node, outcome) for bmc, outcome in outcomes}
     found = [by_node[bmc.node] for bmc in bmcs]
     result: Result = {"changed": any(one["changed"] for one in found), "bmcs": found, "reset_required": sum(one["reset_required"] for one in found)}

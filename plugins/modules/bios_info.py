@@ -136,6 +136,12 @@ bmcs:
           description: Other parts that could not be read.
           type: list
           elements: str
+        identity:
+          description: C(uuid) and C(serials) of the system, as the BMC tells them. What boards have whose maker has set none is left out.
+          type: dict
+        asserted:
+          description: Whether O(bmcs[].identity) says that the BMC is that of the node.
+          type: bool
         settings:
           description:
             - One entry for each key with its C(attributes), each with C(name), C(display_name), C(current), C(pending), C(allowed), C(read_only) and
@@ -172,7 +178,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import OBSERVER_SPEC, run
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import bmc_spec, bmcs_of, trust_of, wanted_by_node
+from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import bmc_spec, bmcs_of, claims_of, trust_of, wanted_by_node
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS, STATES
@@ -187,7 +193,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     counts = dict.fromkeys(STATES, 0)
     shown: typing.Dict[str, typing.Any] = {}
     unanswered = 0
-    asked = Asked(tuple(key for key in KEYS if key in options["keys"] or any(key in one for one in wanted.values())), options["seconds"])
+    keys = tuple(key for key in KEYS if key in options["keys"] or any(key in one for one in wanted.values()))
+    asked = Asked(keys, options["seconds"], claims_of(module, bmcs))
     for bmc, outcome in read(bmcs, trust_of(options), asked, options["parallel"]):
         error = outcome if isinstance(outcome, BmcError) else None
         bios = None if isinstance(outcome, BmcError) else outcome

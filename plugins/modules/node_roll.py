@@ -23,6 +23,11 @@ description:
   - If a node of such a pool cannot be done, its pool is left as it is, so that no node is rebooted twice.
   - No BMC resets a node while its C(MachineConfigPool) changes nodes, is degraded, or is paused by somebody else. The module reads that again right before
     each reset.
+  - No BMC writes or resets a node before it is proven to be that of the node. UUID and serial number of the system behind it are compared with
+    C(systemUUID) of the C(Node) and with the DMI that the look of this run has seen, in the plan, and again right before each write. A BMC of another
+    machine, one BMC for two nodes, and two nodes with one identity are refused. If nothing can be compared, the node is left out, unless its inventory has
+    C(rdma_bmc_identity=asserted). The plan then says so.
+  - Right before each write to a BMC or to the API server the module looks whether the run still holds its C(Lease). If not, it writes nothing more.
   - Then works on the nodes in waves. It sets the BIOS of a node, cordons and drains it, resets it through its BMC, waits until it is C(Ready) with another boot
     ID, and reads the BIOS again.
   - If C(rdma_cluster.disruption) is not V(reboot), a plan that needs a reset is refused before anything is changed.

@@ -14,6 +14,10 @@ from ansible.errors import AnsibleError
 
 from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import OF_NODE, bmc_of_node
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Identity
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
 
 
@@ -31,6 +35,12 @@ def bmcs_of_nodes(nodes: typing.Iterable[str], variables: typing.Mapping[str, ty
         except RdmaError as error:
             errors[node] = error
     return bmcs, errors
+
+
+def looked(folder: FactFolder, nodes: typing.Iterable[str]) -> typing.Dict[str, Identity]:
+    """What DMI calls each node, as the run has seen it; without the nodes that it has not seen."""
+    facts = {node: load(ObservedPlatform, data, f"platform of {node}") for node, data in folder.of_nodes("platform", nodes).items()}
+    return {node: fact.value.identity for node, fact in facts.items() if fact.value is not None and fact.error is None}
 
 
 def _told(node: str, variables: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:

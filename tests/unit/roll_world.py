@@ -8,17 +8,23 @@ import dataclasses
 import json
 import pathlib
 import typing
+import uuid
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
+from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims, Identity
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeOutcome, NodeRoll, RollPlan, Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
 from ansible_collections.linerate.rdma.plugins.module_utils._run.looked_source import Looked
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits, Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May
 
 from .bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
 from .fake_api import FakeApi, Resource
@@ -26,6 +32,11 @@ from .fake_api import FakeApi, Resource
 NODES = ("worker-1", "worker-2", "worker-3")
 ATTRIBUTE = "SriovGlobalEnable"
 REBOOT = ClusterIntent(disruption="reboot")
+
+
+def uuid_of(name: str) -> str:
+    """Of the machine that a node is."""
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
 
 
 class Killed(BaseException):
@@ -133,7 +144,7 @@ class World(FakeApi):
 
 
 def node(name: str) -> Resource:
-    found = {"metadata": {"name": name, "labels": {}}, "spec": {}, "status": {"nodeInfo": {"bootID": f"boot-{name}"}}}
+    found = {"metadata": {"name": name, "labels": {}}, "spec": {}, "status": {"nodeInfo": {"bootID": f"boot-{name}", "systemUUID": uuid_of(name)}}}
     return ready(found, True)
 
 
@@ -161,6 +172,7 @@ class Server(BmcServer):
     def __init__(self, world: World, name: str, certificate: pathlib.Path) -> None:
         super().__init__(tree("dell"), certificate)
         self.world, self.node = world, name
+        self.bios.call(uuid_of(name), f"SERIAL-{name}")
         self.bios.answers[self.bios.path]["Attributes"][ATTRIBUTE] = "Disabled"
 
     def __enter__(self) -> Server:
@@ -193,11 +205,19 @@ class Site:
         self.limits = Limits(drain=60, back=300, settle=10, grace=30)
         self.drain = DrainOptions()
         self.facts: typing.Dict[str, Seen] = {}
+        #: by node: whose BMC the inventory names in place of its own; who is asserted to be right; what DMI of nodes shows
+        self.exchanged: typing.Dict[str, str] = {}
+        self.asserted: typing.Set[str] = set()
+        self.looked: typing.Dict[str, Identity] = {}
+        self.guard = Guard(lambda: 60.0)
         self.cluster = FakeApi.client(world.url)
 
     def roller(self) -> Roller:
-        bmcs = [Bmc(name, "localhost", server.port, USER, PASSWORD) for name, server in self.servers.items()]
-        source = Bioses(bmcs, {}, wanted_of(self.wanted), self._trust, 30)
+        places = {name: self.servers.get(self.exchanged.get(name, name)) for name in self.servers}
+        bmcs = [Bmc(name, "localhost", one.port, USER, PASSWORD, asserted=name in self.asserted) for name, one in places.items() if one is not None]
+        reported = {name_of(node): core.system_uuid(node) for node in self.cluster.list("Node").items}
+        claims = Claims(reported, self.looked, {bmc.node: bmc.place for bmc in bmcs})
+        source = Bioses(bmcs, {}, wanted_of(self.wanted), self._trust, May(claims, self.guard), 30)
         world = self.world
         return Roller(
             self.cluster,

@@ -64,7 +64,7 @@ WHAT = {
         "uplinks",
     ),
     "reachability": ("coverage", "node", "pair", "port", "scope", "suspect"),
-    "platform": ("bios", "driver", "firmware", "iommu", "node", "returned", "roll", "scope", "sriov"),
+    "platform": ("bios", "bmc_identity", "driver", "firmware", "iommu", "node", "returned", "roll", "scope", "sriov"),
     "tuning": ("alike", "cpu", "gpu", "kernel", "kubelet", "memory", "network", "node", "pci", "roce", "set"),
     "operators": (
         "config",

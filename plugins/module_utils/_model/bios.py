@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .identity import Identity
+
 Key = typing.Literal[
     "sriov",
     "iommu",
@@ -124,6 +126,8 @@ class NodeBios:
     :ivar last_apply: what went wrong when values were applied last; empty where nothing did, or nobody says so
     :ivar pending_error: why it is not known what waits for a reset
     :ivar errors: other parts that could not be read
+    :ivar identity: what the BMC calls the system
+    :ivar asserted: the inventory says that the BMC is the node's, for where nothing can be compared
     """
 
     vendor: str
@@ -139,6 +143,8 @@ class NodeBios:
     last_apply: str = ""
     pending_error: str = ""
     errors: typing.Tuple[str, ...] = ()
+    identity: Identity = dataclasses.field(default_factory=Identity)
+    asserted: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

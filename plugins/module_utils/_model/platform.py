@@ -10,6 +10,7 @@ import typing
 from .boundary.devices import PciAddress
 from .boundary.kubernetes import Uid
 from .boundary.words import Version, Word
+from .identity import Identity
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +110,7 @@ class NodePlatform:
     :ivar gpu: None where the module nvidia is not loaded
     :ivar boot: id of the boot in which all of it was seen
     :ivar signed_modules: the kernel loads only modules that are signed with a key it knows, as with secure boot; None where it does not say
+    :ivar identity: what DMI calls the node; only root may read it
     """
 
     kernel: Version
@@ -122,6 +124,7 @@ class NodePlatform:
     gpu: typing.Optional[GpuDriver] = None
     boot: typing.Optional[Uid] = None
     signed_modules: typing.Optional[bool] = None
+    identity: Identity = dataclasses.field(default_factory=Identity)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,7 @@ import re
 import typing
 
 from .._model.hca import Hca, NodeHcas
+from .._model.identity import Identity, identity_of
 from .._model.platform import GpuDriver, NodePlatform, PciEvidence
 from .._parse.node import pci_config
 from .._parse.node import sysfs as parse
@@ -58,7 +59,18 @@ def read_platform(
         gpu=gpu,
         boot=proc.value("sys/kernel/random/boot_id", str),
         signed_modules=_signed_modules(roots),
+        identity=_identity(roots),
     )
+
+
+def _identity(roots: typing.Sequence[str]) -> Identity:
+    """What DMI calls the node. Readers of its own: without root it can't be read, and who needs it says so.
+
+    [src Linux drivers/firmware/dmi-id.c: product_uuid, product_serial and board_serial have mode 0400; a UUID of zeros or of F alone has no file]
+    """
+    readers = [sysfs.Reader(os.path.join(root, "class/dmi/id")) for root in roots]
+    uuid, *serials = (next(filter(None, (reader.value(name, str) for reader in readers)), "") for name in ("product_uuid", "product_serial", "board_serial"))
+    return identity_of(uuid, serials)
 
 
 def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The BMCs of nodes, for who rolls nodes: what of the BIOS differs, setting it, and a reset."""
+"""The BMCs of nodes, for who rolls nodes: whether each is the node's, what of the BIOS differs, setting it, and a reset."""
 
 from __future__ import annotations
 
 import typing
 
 from .._check.fleet.bios import Wanted
+from .._model.identity import Identity, Verdict
 from .._model.node_roll import Seen
+from .._observe import many
 from .._observe.redfish.bmc import Bmc, BmcError
 from .._observe.redfish.session import Session
 from .._observe.redfish.trust import Trust
+from .._observe.redfish.writer import Writer, refuse_stranger
 from .._parse.redfish.resources import reset_types
 from .._plan.node_sources import of_bios
 from .read_bios import PARALLEL, Asked, Registries, read, system_of
-from .set_bios import SECONDS, set_one
+from .set_bios import SECONDS, May, set_one
 
 #: after a drain nothing is left to be asked: a graceful restart may leave waiting settings as they are, and may never end
 _RESTARTS = ("ForceRestart", "PowerCycle", "GracefulRestart")
@@ -25,6 +28,7 @@ class Bioses:
     """The BIOS of each node that has a BMC.
 
     :param errors: by node: why its BMC can't even be asked
+    :param may: what each write is asked about
     :param seconds: that one BMC has in all, each time
     """
 
@@ -37,11 +41,14 @@ class Bioses:
         errors: typing.Mapping[str, str],
         wanted: Wanted,
         trust: Trust,
+        may: May,
         seconds: float = SECONDS,
         parallel: int = PARALLEL,
     ) -> None:
         self._bmcs = {bmc.node: bmc for bmc in bmcs}
-        self._errors, self._wanted, self._trust, self._seconds, self._parallel = errors, wanted, trust, seconds, parallel
+        self._errors, self._wanted, self._trust, self._may, self._seconds, self._parallel = errors, wanted, trust, may, seconds, parallel
+        #: of the BMCs that were asked who they are
+        self._judged: typing.Dict[str, Verdict] = {}
         self._registries = Registries()
 
     def look(self, nodes: typing.Iterable[str]) -> typing.Dict[str, Seen]:
@@ -51,21 +58,54 @@ class Bioses:
         named = tuple(nodes)
         found = {node: Seen(error=self._errors[node]) for node in named if node in self._errors}
         asked = [self._bmcs[node] for node in named if node in self._bmcs]
-        for bmc, outcome in read(asked, self._trust, Asked(tuple(self._wanted), self._seconds), self._parallel) if asked else ():
-            found[bmc.node] = Seen(error=str(outcome)) if isinstance(outcome, BmcError) else of_bios(outcome, self._wanted)
+        about = Asked(tuple(self._wanted), self._seconds, self._may.claims)
+        for bmc, outcome in read(asked, self._trust, about, self._parallel) if asked else ():
+            found[bmc.node] = Seen(error=str(outcome)) if isinstance(outcome, BmcError) else self._of(bmc, outcome.identity) or of_bios(outcome, self._wanted)
+            found[bmc.node] += Seen(notes=self._asserted(bmc.node))
         return found
+
+    def _of(self, bmc: Bmc, machine: Identity) -> typing.Optional[Seen]:
+        """Why what a BMC says is not of its node; None where it is."""
+        verdict = self._judged[bmc.node] = self._may.claims.judge(bmc.node, machine, bmc.asserted)
+        return Seen(error=f"{verdict.why}. {verdict.remedy}") if verdict.refused else None
+
+    def _asserted(self, node: str) -> typing.Tuple[str, ...]:
+        verdict = self._judged.get(node)
+        return (f"its BMC is not proven to be its own: {verdict.why}",) if verdict is not None and verdict.state == "asserted" else ()
+
+    def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, Seen]:
+        """Ask the BMCs of nodes that are to be reset who they are, unless they were asked; why one can't reset its node, and what is not proven."""
+        named = tuple(nodes)
+        asked = [self._bmcs[node] for node in named if node in self._bmcs and node not in self._judged]
+        errors: typing.Dict[str, str] = {}
+        for bmc, outcome in many.outcomes(self._identify, asked, self._parallel, BmcError) if asked else ():
+            if isinstance(outcome, BmcError):
+                errors[bmc.node] = f"{outcome.seen}. {outcome.remedy}"
+        found: typing.Dict[str, Seen] = {}
+        for node in named:
+            verdict = self._judged.get(node)
+            why = errors.get(node) or (f"{verdict.why}. {verdict.remedy}" if verdict is not None and verdict.refused else self._missing(node))
+            # what was told by the look is not told again
+            notes = self._asserted(node) if node in {bmc.node for bmc in asked} else ()
+            found[node] = Seen(refusals=(why,) if why else (), notes=notes)
+        return found
+
+    def _identify(self, bmc: Bmc) -> None:
+        with Session(bmc, self._trust, self._seconds) as session:
+            self._of(bmc, system_of(session, self._may.claims).identity)
 
     def set(self, node: str) -> str:
         """Write what is wanted and neither there nor waiting; in words, empty where nothing was to be written.
 
         :raises BmcError: nothing was written
+        :raises LeaseLost: another run changes the cluster
         """
         if node not in self._bmcs or not self._wanted:
             return ""
-        done = set_one(self._bmcs[node], self._wanted, self._trust, self._registries, seconds=self._seconds)
+        done = set_one(self._bmcs[node], self._wanted, self._trust, self._registries, self._may, seconds=self._seconds)
         return ", ".join(f"BIOS {write.attribute} {write.before} -> {write.after}" for write in done.writes)
 
-    def missing(self, node: str) -> str:
+    def _missing(self, node: str) -> str:
         """Why a node can't be reset, with what to do; empty where it can."""
         if node in self._bmcs:
             return ""
@@ -75,11 +115,13 @@ class Bioses:
         """Reset a node; the kind of reset. Ordered once.
 
         :raises BmcError: ``closed`` or ``timeout`` where nobody knows whether it was taken, else it was not
+        :raises LeaseLost: another run changes the cluster
         """
         if node not in self._bmcs:
             raise BmcError("not_found", node, "the inventory names no BMC that could reset it", "Give the node rdma_bmc_address with user and password")
         with Session(self._bmcs[node], self._trust, self._seconds) as session:
-            system = system_of(session)
+            system = system_of(session, self._may.claims)
+            refuse_stranger(session, self._may.claims, system.identity)
             if not system.reset:
                 raise session.error("not_found", "its system has no action Reset", "Update the firmware of the BMC")
             kinds = system.resets or (reset_types(session.get(system.reset_info)) if system.reset_info else ())
@@ -88,5 +130,5 @@ class Bioses:
             kind = next((one for one in order if one in kinds or not kinds), "")
             if not kind:
                 raise session.error("not_found", f"its reset takes {', '.join(kinds)}, and none of {', '.join(order)}", "Reset the node by hand")
-            session.post(system.reset, {"ResetType": kind})
+            Writer(session, system, self._may.claims, self._may.guard).post(system.reset, {"ResetType": kind})
             return kind

@@ -125,6 +125,25 @@ class Keeper:
         if self._clock() - self._renewed > DEADLINE:
             self.renew(WORKING)
 
+    def ask(self) -> float:
+        """Before anything is written that no API server watches, and that cannot be taken back. Always looks at the server: the Lease may have been deleted.
+
+        :returns: seconds for which nobody else can take it, from now on
+        :raises LeaseLost: the run does not hold the Lease any more
+        :raises ApiError: whether it does is not known
+        """
+        if self._lost is not None:
+            raise self._lost
+        if self._clock() - self._renewed > RENEWAL:
+            self.renew(WORKING)
+        else:
+            with self._lock:
+                lease, now = self._look()
+                if lease is None or not lease.holder.is_mine(self._me):
+                    self._lost = LeaseLost(self._me, lease, now)
+                    raise self._lost
+        return WORKING - (self._clock() - self._renewed)
+
     def renew(self, seconds: int) -> None:
         """:raises LeaseLost: somebody else has the Lease, or nobody
         :raises ApiError: the server refuses, or cannot be reached

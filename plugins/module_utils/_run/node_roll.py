@@ -71,8 +71,8 @@ class Source(typing.Protocol):
 class Power(typing.Protocol):
     """Who resets nodes."""
 
-    def missing(self, node: str) -> str:
-        """Why it can't reset a node, with what to do; empty where it can."""
+    def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, Seen]:
+        """Why it can't reset these nodes (refusals, with what to do), and what of its power over them is not proven (notes)."""
 
     def reset(self, node: str, power_cycle: bool) -> str:
         """Order it once; its kind.
@@ -144,7 +144,10 @@ class Roller:
         self._pooled = {node.name for node in cluster.nodes if node.machine_config or machine_pool_of(node, cluster.machine_pools) is not None}
         marks = ((node, cluster.marks.get(node.name)) for node in cluster.nodes)
         self._ridden = {node.name: noted for node, noted in marks if noted is not None and noted.pool and noted.reset and node.boot_id != noted.boot}
-        seen = {node: self._with_power(node, one) for node, one in self._look(self._inventory).items()}
+        seen = self._look(self._inventory)
+        # a reset that nobody could order is told before anything is touched
+        for node, told in self._power.prove([node for node, one in seen.items() if action_of(one.differences) in ("reboot", "power_cycle")]).items():
+            seen[node] += told
         return plan(seen, cluster, intent, self._inventory)
 
     def prove(self, planned: RollPlan) -> NodeRoll:
@@ -269,11 +272,6 @@ class Roller:
                     self._unproven.add(node)
         # in the order of the inventory
         return {node: found[node] for node in named if node in found}
-
-    def _with_power(self, name: str, seen: Seen) -> Seen:
-        """A reset that nobody could order is told before anything is touched."""
-        why = self._power.missing(name) if action_of(seen.differences) in ("reboot", "power_cycle") else ""
-        return seen + Seen(refusals=(why,)) if why else seen
 
     def _read(self, pods: bool = True, members: bool = False) -> Cluster:
         """:param pods: also what a drain asks, MachineConfigs, health checks and etcd

@@ -12,6 +12,7 @@ import typing
 
 from .._model.bios import KEYS, BiosJob, Key, NodeBios
 from .._model.errors import ParseError
+from .._model.identity import Claims
 from .._observe import many
 from .._observe.redfish.bmc import Bmc, BmcError, Cause
 from .._observe.redfish.session import Session
@@ -111,10 +112,12 @@ class Asked:
     """What each BMC is asked.
 
     :ivar seconds: that one BMC has in all
+    :ivar claims: what the nodes call themselves: of several systems behind one BMC, that of the node is found by it
     """
 
     keys: typing.Tuple[Key, ...] = KEYS
     seconds: float = SECONDS
+    claims: Claims = dataclasses.field(default_factory=Claims)
 
 
 def read(
@@ -136,18 +139,19 @@ def read_one(bmc: Bmc, trust: Trust, asked: Asked, registries: Registries) -> No
     :raises BmcError: it says nothing, or nothing that can be understood
     """
     with Session(bmc, trust, asked.seconds) as session:
-        return Reader(session, asked.keys, registries).read()
+        return Reader(session, asked, registries).read()
 
 
 class Reader:
     """The BIOS of one BMC, to be read once or again. What its values do not change is read once: the system, and the registry.
 
+    :ivar system: behind the BMC
     :raises BmcError: the BMC says nothing about its system
     """
 
-    def __init__(self, session: Session, keys: typing.Iterable[Key], registries: Registries) -> None:
-        self._session, self._keys, self._registries = session, tuple(keys), registries
-        self._system = system_of(session)
+    def __init__(self, session: Session, asked: Asked, registries: Registries) -> None:
+        self._session, self._keys, self._registries = session, asked.keys, registries
+        self.system = system_of(session, asked.claims)
         self._found: typing.Optional[Found] = None
 
     def read(self) -> NodeBios:
@@ -155,7 +159,7 @@ class Reader:
 
         :raises BmcError: it says nothing, or nothing that can be understood
         """
-        session, system = self._session, self._system
+        session, system = self._session, self.system
         bios = _understood(session, lambda: resources.bios(session.get(system.bios)))
         # without model or version, the names of its attributes tell one BIOS from another
         whole = system.vendor and system.model and system.version
@@ -187,12 +191,16 @@ class Reader:
             last_apply="; ".join(text for text in failures if not session.bmc.holds_secret(text)),
             pending_error=pending_error,
             errors=tuple(errors),
+            identity=system.identity,
+            asserted=session.bmc.asserted,
         )
 
 
-def system_of(session: Session) -> resources.System:
-    """The system of the node: the one that is named, else the only one with a BIOS. GPUs of a baseboard are a system without one.
+def system_of(session: Session, claims: Claims) -> resources.System:
+    """The system of the node: the one that is named, else the only one with a BIOS, else the only one that is called as the node is. GPUs of a baseboard are a
+    system without a BIOS.
 
+    :param claims: what the nodes call themselves
     :raises BmcError: there is none, or not one alone
     """
     bmc = session.bmc
@@ -201,10 +209,13 @@ def system_of(session: Session) -> resources.System:
     if bmc.system and bmc.system not in ids:
         raise session.error("not_found", f"it has no system {bmc.system}", f"Use one of {', '.join(ids) or 'none: it has no systems'}")
     asked = {bmc.system: ids[bmc.system]} if bmc.system else dict(list(ids.items())[:_MOST_SYSTEMS])
-    systems = {name: resources.system(session.get(path)) for name, path in asked.items()}
+    systems = {name: dataclasses.replace(resources.system(session.get(path)), path=path) for name, path in asked.items()}
     with_bios = {name: system for name, system in systems.items() if system.bios}
     if not with_bios:
         raise session.error("not_found", f"none of its systems ({', '.join(systems)}) has a Bios", "Update its firmware, or ask the BMC of the host")
+    own = [system for system in with_bios.values() if claims.judge(bmc.node, system.identity, False).state == "proven"] if len(with_bios) > 1 else []
+    if len(own) == 1:
+        return own[0]
     if len(with_bios) > 1:
         raise session.error("not_found", f"several of its systems have a Bios: {', '.join(with_bios)}", "Name that of the node in the option system")
     return next(iter(with_bios.values()))

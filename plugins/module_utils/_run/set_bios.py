@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sets the BIOS of many nodes through their BMCs. A new value waits for a reset, which is left to who may reset the node."""
+"""Sets the BIOS of many nodes through their BMCs, each of which must be proven to be the node's. A new value waits for a reset, which is left to who may reset
+the node.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,13 @@ import typing
 
 from .._check.fleet.bios import Wanted
 from .._model.bios import BiosChange, BiosJob, BiosPlan, BiosWrite, NodeBios
+from .._model.guard import Guard
+from .._model.identity import Claims
 from .._observe import many
 from .._observe.redfish.bmc import Bmc, BmcError
 from .._observe.redfish.session import Session
 from .._observe.redfish.trust import Trust
+from .._observe.redfish.writer import Writer, refuse_stranger
 from .._plan.bios import body, plan, waits
 from .read_bios import PARALLEL, Asked, Reader, Registries
 
@@ -22,10 +27,23 @@ SECONDS = 120.0
 _LOOK_AGAIN = ("changed", "closed")
 
 
+@dataclasses.dataclass(frozen=True)
+class May:
+    """What each write to a BMC is asked about; without it none is made.
+
+    :ivar claims: what the nodes call themselves
+    :ivar guard: the right to write
+    """
+
+    claims: Claims
+    guard: Guard
+
+
 def set_all(
     bmcs: typing.Iterable[Bmc],
     wanted: typing.Mapping[str, Wanted],
     trust: Trust,
+    may: May,
     check_mode: bool = False,
     parallel: int = PARALLEL,
     seconds: float = SECONDS,
@@ -33,6 +51,7 @@ def set_all(
     """Each BMC with what was written to it, or why nothing was, in the order in which they end.
 
     :param wanted: by node
+    :param may: what each write is asked about
     :param check_mode: only say what would be written
     :param parallel: BMCs at once
     :param seconds: that one BMC has in all
@@ -40,24 +59,27 @@ def set_all(
     registries = Registries()
 
     def work(bmc: Bmc) -> BiosChange:
-        return set_one(bmc, wanted[bmc.node], trust, registries, check_mode, seconds)
+        return set_one(bmc, wanted[bmc.node], trust, registries, may, check_mode, seconds)
 
     return many.outcomes(work, bmcs, parallel, BmcError)
 
 
-def set_one(bmc: Bmc, wanted: Wanted, trust: Trust, registries: Registries, check_mode: bool = False, seconds: float = SECONDS) -> BiosChange:
+def set_one(bmc: Bmc, wanted: Wanted, trust: Trust, registries: Registries, may: May, check_mode: bool = False, seconds: float = SECONDS) -> BiosChange:
     """Write to one BMC what is wanted and neither there nor waiting.
 
-    :raises BmcError: something of it is not to be had, so that nothing was written; or the BMC did not take it
+    :raises BmcError: it is not that of the node, or something of it is not to be had, so that nothing was written; or the BMC did not take it
+    :raises RdmaError: the right to write is lost
     """
-    asked = Asked(tuple(wanted), seconds)
+    asked = Asked(tuple(wanted), seconds, may.claims)
     with Session(bmc, trust, asked.seconds) as session:
-        reader = Reader(session, asked.keys, registries)
+        reader = Reader(session, asked, registries)
+        refuse_stranger(session, may.claims, reader.system.identity)
+        writer = Writer(session, reader.system, may.claims, may.guard)
         bios, todo = _decide(session, reader, wanted)
         if check_mode or not todo:
             return _change(bios, wanted, todo, check_mode)
         try:
-            job = session.patch(bios.settings_uri, body(bios, todo))
+            job = writer.patch(bios.settings_uri, body(bios, todo))
         except BmcError as error:
             if error.cause not in _LOOK_AGAIN:
                 raise
@@ -65,7 +87,7 @@ def set_one(bmc: Bmc, wanted: Wanted, trust: Trust, registries: Registries, chec
             if not left:
                 # it took them before the connection broke, or somebody else has set the same
                 return _change(bios, wanted, todo if error.cause == "closed" else (), check_mode)
-            todo, job = left, session.patch(bios.settings_uri, body(bios, left))
+            todo, job = left, writer.patch(bios.settings_uri, body(bios, left))
         return _change(_kept(session, reader, wanted, job), wanted, todo, check_mode, job)
 
 

@@ -21,6 +21,7 @@ from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSW
 from lab.bmc.server import Fault
 
 Result = typing.Dict[str, typing.Any]
+UUIDS = ("4c4c4544-0035-3510-8054-c6c04f503347", "4c4c4544-0035-3510-8054-c6c04f503348")
 
 
 class Controller:
@@ -62,12 +63,14 @@ def servers(certificates: Certificates) -> typing.Iterator[typing.Tuple[BmcServe
     certificate = certificates.of()
     with contextlib.ExitStack() as stack:
         good, bad = (stack.enter_context(BmcServer(tree("dell"), certificate)) for _number in range(2))
+        good.bios.call(UUIDS[0], "SN-0")
+        bad.bios.call(UUIDS[1], "SN-1")
         bad.faults["/redfish/v1/Systems"] = Fault(status=403)
         yield good, bad
 
 
 def bmcs(servers: typing.Sequence[BmcServer]) -> typing.List[Result]:
-    return [{"node": f"worker-{number}", "address": "localhost", "port": server.port} for number, server in enumerate(servers)]
+    return [{"node": f"worker-{number}", "address": "localhost", "port": server.port, "uuid": UUIDS[number]} for number, server in enumerate(servers)]
 
 
 def test_an_answer_for_each_node_and_an_error_for_one(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:

@@ -18,10 +18,12 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states, wanted_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosChange, BiosWrite
+from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
+from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read_one
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import set_all, set_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_all, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, FIXTURES, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
 from lab.bmc.server import Fault
 
@@ -31,6 +33,8 @@ DELL_SETTINGS = f"{DELL}/Bios/Settings"
 DELL_LOCKDOWN = "/redfish/v1/Managers/iDRAC.Embedded.1/Oem/Dell/DellAttributes/iDRAC.Embedded.1"
 SUPERMICRO_LOCKDOWN = "/redfish/v1/Managers/1/Oem/Supermicro/SysLockdown"
 Serve = typing.Callable[..., BmcServer]
+UUID = "4c4c4544-0035-3510-8054-c6c04f503347"
+MAY = May(Claims({"worker-1": UUID}), Guard(lambda: 60.0))
 
 #: vendor: what SR-IOV is called there, and the word for off
 SWITCHES: typing.Dict[str, typing.Dict[str, str]] = {
@@ -64,6 +68,7 @@ def serve(trusted: pathlib.Path) -> typing.Iterator[Serve]:
 
         def start(vendor: str = "dell") -> BmcServer:
             server = servers.enter_context(BmcServer(tree(vendor), trusted))
+            server.bios.call(UUID, "SN-1")
             for path in (server.bios.path, server.bios.settings):
                 shown = server.answers[path].get("Attributes") or {}
                 shown.update({name: value for name, value in SWITCHES[vendor].items() if name in shown})
@@ -77,7 +82,7 @@ def bmc(server: BmcServer, **other: typing.Any) -> Bmc:
 
 
 def put(server: BmcServer, trust: Trust, check_mode: bool = False, **wanted: typing.Any) -> BiosChange:
-    return set_one(bmc(server), wanted_of(wanted or {"sriov": True}), trust, Registries(), check_mode, 30)
+    return set_one(bmc(server), wanted_of(wanted or {"sriov": True}), trust, Registries(), MAY, check_mode, 30)
 
 
 def refused(server: BmcServer, trust: Trust, **wanted: typing.Any) -> BmcError:
@@ -315,7 +320,7 @@ def test_many_at_once_and_one_that_is_dead(serve: Serve, trust: Trust) -> None:
     bad.faults["/redfish/v1/Systems"] = Fault(status=401)
     bmcs = [bmc(good), bmc(bad, node="worker-2")]
     wanted = {one.node: wanted_of({"sriov": True}) for one in bmcs}
-    found = {one.node: outcome for one, outcome in set_all(bmcs, wanted, trust, parallel=2)}
+    found = {one.node: outcome for one, outcome in set_all(bmcs, wanted, trust, MAY, parallel=2)}
     assert isinstance(found["worker-1"], BiosChange) and found["worker-1"].writes
     assert isinstance(found["worker-2"], BmcError) and found["worker-2"].cause == "password" and bad.written == []
 

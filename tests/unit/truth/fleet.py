@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import typing
+import uuid
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import bandwidths
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfCluster, Source
@@ -68,6 +69,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.host import (
     ObservedText,
     Roll,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Identity
 from ansible_collections.linerate.rdma.plugins.module_utils._model.images import ImageFacts, MirrorRule, RegistrySources
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
@@ -126,6 +128,13 @@ _CONTROLLERS = (
 _PCIE = PcieLink(32.0, 16, 32.0, 16, 32.0, 16, 512, 512)
 
 _ON_OFF = (BiosValue("Enabled", "Enabled"), BiosValue("Disabled", "Disabled"))
+
+
+def identity_of_node(name: str) -> Identity:
+    """What the machine of a node is called, by itself and by its BMC."""
+    return Identity(str(uuid.uuid5(uuid.NAMESPACE_DNS, name)), (f"SN-{name}",))
+
+
 #: by the BMC of each node
 _BIOS = NodeBios(
     "Dell Inc.",
@@ -325,8 +334,8 @@ class _Made:
             "hcas": hcas,
             "clock": {name: ObservedClock(NodeClock(1000.0, True, 0.01, 999.9, 1000.1)) for name in names},
             "tuning": {name: ObservedTuning(self._tuning(number)) for number, name in enumerate(names)},
-            "platform": {name: ObservedPlatform(self._platform(hcas[name].value)) for name in names},
-            "bios": dict.fromkeys(names, ObservedBios(_BIOS)),
+            "platform": {name: ObservedPlatform(dataclasses.replace(self._platform(hcas[name].value), identity=identity_of_node(name))) for name in names},
+            "bios": {name: ObservedBios(dataclasses.replace(_BIOS, identity=identity_of_node(name))) for name in names},
             "firmware": {name: ObservedFirmware(self._firmware(hcas[name].value)) for name in names},
             "subnets": dict.fromkeys(names, ObservedSubnets(self._subnets())),
             "topologies": {name: ObservedTopologies(self._topologies() if name == names[0] and shape.infiniband else ()) for name in names},

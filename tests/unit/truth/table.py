@@ -312,6 +312,8 @@ ROWS: typing.Tuple[Row, ...] = (
     ),
     Row(("platform",), ("node.functions(PF).last_bus",), _MADE, LESS, ROCE),
     Row(("platform",), ("node.functions(VF)*",), "VFs are judged by stage virtual_functions, from what sysfs shows of them."),
+    Row(("platform",), ("node.identity.uuid",), "The serial number proves whose BMC it is.", ("unread",)),
+    Row(("platform",), ("node.identity.serials*",), "The UUID proves whose BMC it is."),
     Row(("platform",), ("node.errors",), "What the stages need of the node was read, and is judged.", warns=True),
     # its BIOS, by its BMC; the RoCE fleet asks for some of it
     Row(("bios",), ("",), _NO_BMC, ("unread",), INFINIBAND),
@@ -321,6 +323,8 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("bios",), ("node", "node.error"), _MADE, ("unread", "broken"), warns=True),
     Row(("bios",), _under("node.", "vendor", "model", "version", "registry*", "settings_uri", "apply_times*", "jobs", "lockdown"), _TELLS),
     Row(("bios",), _under("node.", "last_apply", "errors"), _TELLS),
+    Row(("bios",), ("node.identity.uuid",), "The serial number proves whose BMC it is.", ("unread",)),
+    Row(("bios",), ("node.identity.serials*", "node.asserted"), "The UUID proves whose BMC it is."),
     Row(("bios",), _under("node.settings[].attributes[].", "name", "display_name", "allowed*", "read_only", "reset_required"), _TELLS),
     Row(("bios",), ("node.settings[].looked_for*",), _TELLS),
     Row(("bios",), _under("node.settings", "", "[]", "[].key", "[].attributes", "[].attributes[]"), f"{_MADE} Not each BIOS shows it.", on=INFINIBAND),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the BMC of a node says of its BIOS, beside what the node itself shows. Check id: ``platform.bios``, and words for ``platform.iommu``.
+"""What the BMC of a node says of its BIOS, beside what the node itself shows, and whether it is the BMC of that node. Check ids: ``platform.bios``,
+``platform.bmc_identity``, and words for ``platform.iommu``.
 
 What a node proves is true whatever its BMC says. The BMC decides where the node leaves it open, and names the setting where the node shows the harm.
 """
@@ -12,6 +13,7 @@ import typing
 
 from ..._model.bios import BiosState, Key, NodeBios, ObservedBios
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.identity import Claims, Verdict
 from ..fleet.bios import Wanted, states, way_out
 
 #: without which there are no VFs: they need the switch, memory for their BARs, and bus numbers
@@ -28,24 +30,27 @@ _SETTLES = "rdma_cluster.bios with platform_settle: true does all of it, node af
 class Told:
     """What the BMC of a node was asked, and says.
 
-    :ivar error: why it says nothing
+    :ivar error: why it says nothing, or nothing that is of the node
     :ivar states: of what is wanted, by key
     :ivar wishes: keys that the intent itself asks for
+    :ivar verdict: whether it is the BMC of the node; None where it gave no answer
     """
 
     error: str = ""
     bios: NodeBios = dataclasses.field(default_factory=lambda: NodeBios("", "", ""))
     states: typing.Mapping[Key, BiosState] = dataclasses.field(default_factory=dict)
     wishes: typing.FrozenSet[Key] = frozenset()
+    verdict: typing.Optional[Verdict] = None
 
     def bad(self, *keys: Key) -> typing.List[BiosState]:
         """Those that are certainly not as wanted now."""
         return [self.states[key] for key in keys if key in self.states and self.states[key].state in _BAD]
 
 
-def told(observed: typing.Optional[ObservedBios], wishes: Wanted, functions: bool) -> typing.Optional[Told]:
-    """What the BMC of a node says; None where the inventory names none.
+def told(name: str, observed: typing.Optional[ObservedBios], claims: Claims, wishes: Wanted, functions: bool) -> typing.Optional[Told]:
+    """What the BMC of a node says; None where the inventory names none. The BIOS of a machine that is not proven to be the node says nothing of the node.
 
+    :param claims: what the nodes call themselves
     :param wishes: what the intent asks of each BIOS
     :param functions: whether the node shall make VFs
     """
@@ -53,9 +58,12 @@ def told(observed: typing.Optional[ObservedBios], wishes: Wanted, functions: boo
         return None
     if observed.error is not None or observed.value is None:
         return Told((observed.error or "empty answer").rstrip("."), wishes=frozenset(wishes))
+    verdict = claims.judge(name, observed.value.identity, observed.value.asserted)
+    if verdict.refused:
+        return Told(verdict.why, observed.value, wishes=frozenset(wishes), verdict=verdict)
     # a wish for a BIOS without VFs proves none
     wanted = {**_NEEDED, **wishes, **{key: _NEEDED[key] for key in _FOR_FUNCTIONS}} if functions else wishes
-    return Told("", observed.value, {state.key: state for state in states(observed.value, wanted)}, frozenset(wishes))
+    return Told("", observed.value, {state.key: state for state in states(observed.value, wanted)}, frozenset(wishes), verdict)
 
 
 def decide(finding: Finding, said: typing.Optional[Told]) -> Finding:
@@ -104,6 +112,10 @@ def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typi
             remedy = "Give the node rdma_bmc_address with user and password, or leave rdma_cluster.bios out."
             yield Finding("platform.bios", subject, WARN, "no BMC", expected, why, remedy)
         return
+    if said.verdict is not None:
+        yield _of_identity(subject, said.bios, said.verdict)
+        if said.verdict.refused:
+            return
     if said.error:
         yield Finding("platform.bios", subject, WARN, "no answer", expected, f"{said.error}.", "Do what is said there; the node alone is judged.")
         return
@@ -115,6 +127,18 @@ def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typi
         shown = [state for state in said.states.values() if state.state == "ok"]
         system = " ".join(part for part in (said.bios.vendor, said.bios.model, said.bios.version) if part)
         yield ok("platform.bios", subject, ": ".join(part for part in (system, _measured(shown)) if part) or "an answer", expected)
+
+
+def _of_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
+    check, expected = "platform.bmc_identity", "the BMC of this node"
+    if verdict.state == "proven":
+        return ok(check, subject, str(bios.identity), expected)
+    why = f"{verdict.why[0].upper()}{verdict.why[1:]}."
+    if verdict.state == "asserted":
+        remedy = "Have root look at the node, so that its DMI is compared, and leave rdma_bmc_identity out then."
+        return Finding(check, subject, WARN, f"asserted, not proven: {bios.identity}", expected, why, remedy)
+    status: Status = FAIL if verdict.state == "other" else UNKNOWN
+    return Finding(check, subject, status, str(bios.identity), expected, f"{why} What it says of a BIOS counts for nothing.", f"{verdict.remedy}.")
 
 
 def _status(state: BiosState, said: Told, told_of: typing.Container[str]) -> typing.Optional[Status]:

@@ -16,6 +16,7 @@ from ..._model.fabric import ObservedSubnets
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.firmware import NicDevices, ObservedFirmware
 from ..._model.hca import Hca, NodeHcas, ObservedHcas
+from ..._model.identity import Claims
 from ..._model.intent import Fabric, Intent
 from ..._model.node_roll import NodeOutcome, RollPlan
 from ..._model.platform import NodePlatform, ObservedPlatform, PciEvidence
@@ -67,6 +68,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     memberships, fleet = _compared(intent, facts)
     findings += firmware.unread(facts.nics)
     wishes = wanted_by(intent.cluster.bios)
+    claims = Claims(looked={name: one.value.identity for name, one in facts.platforms.items() if one.value is not None and one.error is None})
     for fabric in intent.fabrics:
         if not traits(fabric).functions:
             findings.append(ok("platform.scope", fabric.name, f"profile {fabric.profile}: it makes no VFs", "the HCAs that shall make VFs"))
@@ -87,7 +89,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             findings.append(Finding("platform.node", name, UNKNOWN, "no answer", expected, f"node_info: {'; '.join(dict.fromkeys(errors))}.", remedy))
             continue
         findings.append(ok("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected))
-        said = bmc.told(facts.bioses.get(name), wishes, any(name in one.members for one in memberships.values()))
+        said = bmc.told(name, facts.bioses.get(name), claims, wishes, any(name in one.members for one in memberships.values()))
         of_node = _check_node(name, observed.value, intent, memberships, fleet, said)
         findings += [*of_node, *bmc.check(name, said, wishes, of_node)]
     return (*findings, *roll.check(facts.roll_plan, facts.rolled, facts.roll_error), *returned.check(facts.before, facts.nodes))

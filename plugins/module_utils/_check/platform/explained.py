@@ -32,6 +32,34 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "`rdma_cluster.bios` with `platform_settle: true` does all of it, node after node."
         ),
     ),
+    "platform.bmc_identity": Explanation(
+        means=(
+            "The BMC that the inventory names for a node is that of another machine, or nobody can tell whose it is. Its BIOS then proves nothing "
+            "about the node, and `platform_settle` neither writes to it nor resets by it."
+        ),
+        measured=(
+            "`ComputerSystem.UUID` and `SerialNumber` by Redfish (of Dell also `SKU`, the service tag), against `product_uuid`, `product_serial` and "
+            "`board_serial` of the node's DMI. The same UUID in the other order of bytes is the same machine. A UUID of zeros or of F alone, `Not Specified`, "
+            "`To be filled by O.E.M.` and the like are no identity. A roll compares with `systemUUID` of the Node as well."
+        ),
+        causes=(
+            "The addresses of two BMCs are exchanged in the inventory, or one address in group_vars is that of all nodes.",
+            "A board was replaced, or a BMC has got the address of another one by DHCP.",
+            "The node was not looked at by root, who alone may read its DMI.",
+            "The maker of the board or of the BMC has set no UUID and no serial number.",
+            "Two nodes tell one UUID, as cloned machines and wrongly repaired boards do.",
+        ),
+        look=(
+            "sudo cat /sys/class/dmi/id/product_uuid /sys/class/dmi/id/product_serial",
+            "kubectl get nodes -o custom-columns=NAME:.metadata.name,UUID:.status.nodeInfo.systemUUID",
+            "curl -sk -u USER https://BMC/redfish/v1/Systems/ID | jq '.UUID, .SerialNumber, .SKU'",
+            "ansible-inventory --host NODE",
+        ),
+        remedy=(
+            "Correct `rdma_bmc_address` (and `rdma_bmc_system`) of the node. If nothing can be compared and you have checked by hand whose BMC it is, "
+            "set `rdma_bmc_identity: asserted` for this node; it does not cover a BMC that is seen to be another's."
+        ),
+    ),
     "platform.driver": Explanation(
         means="An HCA that shall make virtual functions has no driver of the node's own.",
         measured="The link `driver` of the physical function in sysfs.",

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
+import ipaddress
 import re
 import typing
 
@@ -40,6 +42,7 @@ Cause = typing.Literal[
     "read_only",
     "lockdown",
     "job",
+    "identity",
 ]
 
 
@@ -65,7 +68,8 @@ class Bmc:
     :ivar address: name or IP address
     :ivar token: of a session, in place of user and password
     :ivar fingerprint: SHA-256 of its certificate, in place of an authority
-    :ivar system: id of the system that is the node; empty where the BMC has one with a BIOS only
+    :ivar system: id of the system that is the node; empty where the BMC has one with a BIOS only, or tells which one it is
+    :ivar asserted: the inventory says that it is the node's, for where nothing can be compared
     """
 
     node: str
@@ -76,6 +80,15 @@ class Bmc:
     token: str = dataclasses.field(default="", repr=False)
     fingerprint: str = ""
     system: str = ""
+    asserted: bool = False
+
+    @property
+    def place(self) -> str:
+        """Where it is, in one form: the same for two nodes is one system of one BMC."""
+        host = self.address.strip("[]").lower().rstrip(".")
+        with contextlib.suppress(ValueError):
+            host = str(ipaddress.ip_address(host))
+        return f"{host} {self.port} {self.system}"
 
     def __str__(self) -> str:
         return f"the BMC of {self.node} ({self.address}:{self.port})"

@@ -45,6 +45,12 @@ def over(bmc: Bmc, what: str, seconds: float) -> BmcError:
     return bmc.error("timeout", f"{what}: its {seconds:g} s were over", "Give it more seconds, or restart the BMC")
 
 
+def out_of_hold(bmc: Bmc, what: str) -> BmcError:
+    """A write that was not answered while the run could still rely on its hold on the cluster."""
+    seen = f"{what}: no answer came for as long as the run could rely on its Lease, so it was given up; whether the BMC took it is not known"
+    return bmc.error("timeout", seen, "See the log of the BMC, and run again")
+
+
 def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
     """A connection that did not come, or did not last.
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Thin access to a BMC: GET, PATCH and POST over TLS, within the time that the BMC has in all. What it answers is parsed in _parse/redfish.
+"""Thin access to a BMC: GET over TLS, and what writer.py sends, within the time that the BMC has in all. What it answers is parsed in _parse/redfish.
 
 The standard library alone, and no proxy: BMCs are on a network of their own. ``ansible.module_utils.urls`` has a limit for each read instead of one for all,
 no pin, no limit of size, a new connection for each request, and sends the password wherever it is redirected to.
@@ -19,10 +19,11 @@ import typing
 import zlib
 from urllib.parse import urlsplit
 
+from ..._model.guard import Guard
 from ..._parse.redfish.resource import is_path
-from ..._parse.redfish.resources import etag, job_of, message_id, said
+from ..._parse.redfish.resources import etag, message_id
 from .bmc import Bmc, BmcError, Cause, basic
-from .failures import ATTEMPTS, BUSY, CONNECT, lost, not_written, over, refused, untrusted
+from .failures import ATTEMPTS, BUSY, CONNECT, lost, out_of_hold, over, refused, untrusted
 from .trust import Socket, Trust, digest, left
 
 #: bytes of an answer; the largest registries have 1.2 MB
@@ -33,10 +34,28 @@ _CHUNK = 65536
 _PUT_OFF = (429, 503)
 
 
-class _Answer(typing.NamedTuple):
+class Answer(typing.NamedTuple):
     status: int
     headers: http.client.HTTPMessage
     body: bytes
+
+    @property
+    def data(self) -> typing.Any:
+        """JSON; None where it is none."""
+        return _decoded(self.body)
+
+
+class Write(typing.NamedTuple):
+    """What may be sent, and when.
+
+    :ivar prove: raises why it may not be sent; asked before each attempt, and reads from the same BMC
+    :ivar guard: asked when nothing is left to be done but to send it
+    """
+
+    body: bytes
+    headers: typing.Mapping[str, str]
+    prove: typing.Callable[[], None]
+    guard: Guard
 
 
 class Session:
@@ -47,7 +66,7 @@ class Session:
 
     def __init__(self, bmc: Bmc, trust: Trust, seconds: float, sleep: typing.Callable[[float], None] = time.sleep) -> None:
         self.bmc = bmc
-        self.end = time.monotonic() + seconds
+        self.end = self._until = time.monotonic() + seconds
         self._seconds = seconds
         self._trust = trust
         self._sleep = sleep
@@ -76,28 +95,17 @@ class Session:
             path = self._elsewhere(path, answer.headers.get("Location", ""))
         raise self.error("status", f"GET {path} is redirected again and again", "Update the firmware of the BMC")
 
-    def patch(self, path: str, body: typing.Mapping[str, typing.Any]) -> str:
-        """New values for a resource, if it still is as it was read last. Sent once: when the connection breaks, only reading tells what became of it.
+    def etag(self, path: str) -> str:
+        """Of a resource when it was read last; empty where it has none."""
+        return self._etags.get(path, "")
 
-        :returns: id of the job that will apply them; empty where there is none
-        :raises BmcError: ``changed`` where it was changed since, ``closed`` where nobody knows whether it took them, else it did not
+    def send(self, method: str, path: str, write: Write) -> Answer:
+        """A write. Sent once: when the connection breaks, only reading tells what became of it. Sent again where the BMC says that it did not begin.
+
+        :raises BmcError: ``closed`` or ``timeout`` where nobody knows what became of it, else it was not taken
+        :raises RdmaError: it may not be sent
         """
-        known = self._etags.get(path, "")
-        answer = self._answer("PATCH", path, json.dumps(body).encode(), {"If-Match": known} if known else {})
-        if answer.status in (200, 201, 202, 204):
-            return job_of(answer.headers.get("Location", "")) if answer.status == 202 else ""
-        data = _decoded(answer.body)
-        raise not_written(self.bmc, f"PATCH {path}", answer.status, message_id(data), said(data))
-
-    def post(self, path: str, body: typing.Mapping[str, typing.Any]) -> None:
-        """An action. Sent once: when the connection breaks, only its consequence tells whether it was taken.
-
-        :raises BmcError: ``closed`` or ``timeout`` where nobody knows that, else it was not
-        """
-        answer = self._answer("POST", path, json.dumps(body).encode())
-        if answer.status not in (200, 201, 202, 204):
-            data = _decoded(answer.body)
-            raise not_written(self.bmc, f"POST {path}", answer.status, message_id(data), said(data))
+        return self._answer(method, path, write)
 
     def _elsewhere(self, path: str, location: str) -> str:
         """Where a redirection leads; never to somebody else, who would get the password."""
@@ -112,16 +120,18 @@ class Session:
             raise self.error("status", f"GET {path} is redirected away from the BMC", "Give the address that the BMC redirects to, if it is the BMC's")
         return target
 
-    def _answer(self, method: str, path: str, body: typing.Optional[bytes] = None, headers: typing.Optional[typing.Mapping[str, str]] = None) -> _Answer:
+    def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> Answer:
         """What a request is answered with. Sent again when the BMC is busy, and a GET also when the connection broke."""
-        what, busy = f"{method} {path}", _PUT_OFF if body else BUSY
+        what, busy = f"{method} {path}", _PUT_OFF if write else BUSY
         for attempt in range(1, ATTEMPTS + 1):
             # a connection that was kept open may have been closed meanwhile: at first a new one is tried at once
             wait = attempt - 1.0
+            if write:
+                write.prove()
             try:
-                answer = self._exchange(method, path, body, headers or {})
+                answer = self._exchange(method, path, write)
             except BmcError as error:
-                if error.cause != "closed" or body or attempt == ATTEMPTS:
+                if error.cause != "closed" or write or attempt == ATTEMPTS:
                     raise
             else:
                 if answer.status not in busy or attempt == ATTEMPTS:
@@ -133,15 +143,20 @@ class Session:
             self._sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
-    def _exchange(self, method: str, path: str, body: typing.Optional[bytes], more: typing.Mapping[str, str]) -> _Answer:
+    def _exchange(self, method: str, path: str, write: typing.Optional[Write]) -> Answer:
         with self._failures(f"{method} {path}"):
             connection = self._connection or self._connect()
-            connection.request(method, path, body, self._headers(more, body is not None))
+            secure = typing.cast(Socket, connection.sock)
+            # nothing but sending it comes after this
+            self._until = min(self.end, time.monotonic() + write.guard.seconds()) if write else self.end
+            secure.end = self._until
+            secure.settimeout(left(self._until))
+            connection.request(method, path, write.body if write else None, self._headers(write))
             response = connection.getresponse()
             read = self._read(f"{method} {path}", response)
         if response.will_close:
             self._close()
-        return _Answer(response.status, response.headers, read)
+        return Answer(response.status, response.headers, read)
 
     def _read(self, what: str, response: http.client.HTTPResponse) -> bytes:
         parts: typing.List[bytes] = []
@@ -164,8 +179,8 @@ class Session:
                 raise self.error("too_large", limit, "See what answers at this address: no resource of a BMC is that large")
             parts.append(part)
 
-    def _resource(self, path: str, answer: _Answer) -> typing.Dict[str, typing.Any]:
-        data = _decoded(answer.body)
+    def _resource(self, path: str, answer: Answer) -> typing.Dict[str, typing.Any]:
+        data = answer.data
         if answer.status != 200:
             raise refused(self.bmc, f"GET {path}", answer.status, message_id(data))
         if not isinstance(data, dict):
@@ -173,10 +188,10 @@ class Session:
             raise self.error("not_json", f"GET {path} was answered with {len(answer.body)} bytes that are no JSON object", remedy)
         return data
 
-    def _headers(self, more: typing.Mapping[str, str], writes: bool) -> typing.Dict[str, str]:
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0", **more}
-        if writes:
-            headers["Content-Type"] = "application/json"
+    def _headers(self, write: typing.Optional[Write]) -> typing.Dict[str, str]:
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}
+        if write:
+            headers.update({**write.headers, "Content-Type": "application/json"})
         if self.bmc.token:
             return {**headers, "X-Auth-Token": self.bmc.token}
         return {**headers, "Authorization": f"Basic {basic(self.bmc)}"}
@@ -227,8 +242,12 @@ class Session:
             raise untrusted(self.bmc, error) from None
         except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:
             self._close()
-            ended = isinstance(error, (TimeoutError, socket.timeout)) and time.monotonic() >= self.end
-            raise (over(self.bmc, what, self._seconds) if ended else lost(self.bmc, what, error)) from None
+            timeout = isinstance(error, (TimeoutError, socket.timeout))
+            if timeout and time.monotonic() >= self.end:
+                raise over(self.bmc, what, self._seconds) from None
+            if timeout and time.monotonic() >= self._until:
+                raise out_of_hold(self.bmc, what) from None
+            raise lost(self.bmc, what, error) from None
 
 
 def _decoded(body: bytes) -> typing.Any:

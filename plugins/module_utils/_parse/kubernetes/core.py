@@ -41,6 +41,11 @@ def node(resource: Resource) -> ClusterNode:
     )
 
 
+def system_uuid(resource: Resource) -> str:
+    """What the kubelet of a v1 Node calls its machine; empty where it does not say."""
+    return str(mapping_at(resource, "status", "nodeInfo").get("systemUUID") or "")
+
+
 def internal_address(resource: Resource) -> typing.Optional[str]:
     """The address of a v1 Node among nodes, IPv4 if it has both; None where it tells none.
 

@@ -12,6 +12,7 @@ import typing
 from ..._model.bios import BiosJob
 from ..._model.boundary.paths import Path
 from ..._model.errors import ParseError
+from ..._model.identity import Identity, identity_of
 from .resource import Data, inner, is_path, last, link, mapping, rows, text_at
 
 #: of jobs that are over: DMTF's Job.JobState, and iDRAC's
@@ -28,6 +29,8 @@ class System:
     :ivar reset: path of the action that resets it; empty where it has none
     :ivar resets: kinds of reset that it takes; empty where it does not say
     :ivar reset_info: path of what tells them in their place; empty where nothing does
+    :ivar path: of the system itself, by which it was read
+    :ivar identity: what the BMC calls it
     """
 
     vendor: str
@@ -39,6 +42,8 @@ class System:
     reset: Path = ""
     resets: typing.Tuple[str, ...] = ()
     reset_info: Path = ""
+    path: Path = ""
+    identity: Identity = dataclasses.field(default_factory=Identity)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +89,8 @@ def system(data: Data) -> System:
     data = mapping(data, "the system")
     managers = rows(inner(data, "Links").get("ManagedBy"))
     action = inner(data, "Actions", "#ComputerSystem.Reset")
+    # the serial number of Dell's DMI is the service tag, which an iDRAC calls SKU; SerialNumber is that of the board. To others SKU is a number of the model
+    tags = (data.get("SerialNumber"), data.get("SKU") if text_at(data, "Manufacturer").lower().startswith("dell") else "")
     return System(
         vendor=text_at(data, "Manufacturer"),
         model=text_at(data, "Model"),
@@ -94,6 +101,7 @@ def system(data: Data) -> System:
         reset=link({"@odata.id": action.get("target")}),
         resets=_texts(action.get("ResetType@Redfish.AllowableValues")),
         reset_info=link({"@odata.id": action.get("@Redfish.ActionInfo")}),
+        identity=identity_of(data.get("UUID"), tags),
     )
 
 

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which machine a BMC belongs to: what the BMC calls its system against what the node calls itself, and whether the two are one machine. Pure.
+
+UUID and serial number are those of SMBIOS [DSP0134 7.2, System Information, type 1]. A BMC tells them as ``ComputerSystem.UUID`` and ``SerialNumber``
+[DSP0268], the kernel as ``product_uuid`` and ``product_serial`` of /sys/class/dmi/id, the kubelet as ``status.nodeInfo.systemUUID``. SMBIOS writes the first
+three fields of a UUID in little-endian order, and not each vendor does so: the same UUID in the other order is the same machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import typing
+
+_UUID = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})")
+_SERIAL = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{2,62}[\x21-\x7e])")
+#: that boards have whose maker has set none: AMI's default in both orders, and two that many boards share
+_DEFAULT_UUIDS = frozenset(
+    {
+        "03000200-0400-0500-0006-000700080009",
+        "00020003-0004-0005-0006-000700080009",
+        "12345678-1234-5678-90ab-cddeefaabbcc",
+        "01234567-89ab-cdef-0123-456789abcdef",
+    }
+)
+#: what stands in place of a serial number that nobody has set, without blanks and dots
+_DEFAULT_SERIALS = re.compile(
+    r"none|null|n/?a|unknown|empty|invalid|default(?:string)?|notspecified|notavailable|notapplicable|notset|systemserialnumber|serialnumber"
+    r"|chassisserialnumber|tobefilledby\w*|tobedetermined|oem|0?123456789a?b?c?d?e?f?|1234567890|01234567890123456789ab\w*"
+)
+
+#: proven: one machine. asserted: nobody can compare them, and the inventory says that they are. other: not one machine, or nobody's alone. unknown: nobody can
+#: compare them
+State = typing.Literal["proven", "asserted", "other", "unknown"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Identity:
+    """What a machine is called, by its BMC or by itself.
+
+    :ivar uuid: in lower case with dashes, in the order in which it was told; empty where nobody tells one that is one
+    :ivar serials: serial numbers of the system; empty where nobody tells one
+    """
+
+    uuid: str = ""
+    serials: typing.Tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> typing.Tuple[str, ...]:
+        """What no other machine may have, in one form whatever the order of bytes and the case of letters. Machines in one chassis may share a serial number,
+        so that it counts only without a UUID.
+        """
+        return (min(self.uuid, swapped(self.uuid)),) if self.uuid else tuple(f"serial {one.lower()}" for one in self.serials)
+
+    def __str__(self) -> str:
+        return ", ".join([*([f"UUID {self.uuid}"] if self.uuid else []), *(f"serial number {one}" for one in self.serials)]) or "no UUID and no serial number"
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """Whether a BMC is that of a node.
+
+    :ivar why: of any state but proven
+    """
+
+    state: State
+    why: str = ""
+    remedy: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the BMC counts for nothing: neither is it written to, nor is what it says that of the node."""
+        return self.state in ("other", "unknown")
+
+
+@dataclasses.dataclass(frozen=True)
+class Claims:
+    """What all nodes of a cluster call themselves.
+
+    :ivar reported: systemUUID of each node, by its kubelet
+    :ivar looked: what DMI of a node shows, by the node's own look; without the nodes that were not looked at
+    :ivar places: how the BMC of each node is reached, in one form; the same for two nodes is one BMC
+    """
+
+    reported: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    looked: typing.Mapping[str, Identity] = dataclasses.field(default_factory=dict)
+    places: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def of(self, node: str) -> Identity:
+        """What is known of one node, its kubelet first."""
+        seen = self.looked.get(node, Identity())
+        # without dashes it is the machine ID of the operating system, which the kubelet tells where DMI shows no UUID [src cadvisor GetSystemUUID]
+        return Identity(uuid_of(self.reported.get(node, "")) or seen.uuid, seen.serials)
+
+    def judge(self, node: str, machine: Identity, asserted: bool) -> Verdict:
+        """Whether a system behind a BMC is this node.
+
+        :param machine: what the BMC calls it
+        :param asserted: the inventory says that it is; this counts only where nothing can be compared
+        """
+        refused = self.refusal(node)
+        if refused is not None:
+            return refused
+        own = self.of(node)
+        same = compare(own, machine)
+        if same:
+            return Verdict("proven")
+        others = [name for name in self._names if name != node and compare(self.of(name), machine)]
+        if same is False or others:
+            whose = f"it is that of {', '.join(others[:3])}" if others else f"the node is {own}"
+            return Verdict("other", f"it is the BMC of another machine ({machine}); {whose}", f"Correct rdma_bmc_address and rdma_bmc_system of {node}")
+        why = f"whether it is the BMC of {node} can't be compared: the BMC tells {machine}, and the node tells {own}"
+        if asserted:
+            return Verdict("asserted", f"{why}; the inventory asserts it (rdma_bmc_identity)")
+        remedy = f"Have root look at the node, which reads its DMI. If you have checked by hand that it is, set rdma_bmc_identity: asserted for {node}"
+        return Verdict("unknown", why, remedy)
+
+    def refusal(self, node: str) -> typing.Optional[Verdict]:
+        """Why no BMC can be that of this node; None where one can. Two nodes with one identity, or one BMC for two nodes, are no node's."""
+        own, seen = self.of(node), self.looked.get(node, Identity())
+        if own.uuid and seen.uuid and own.uuid not in (seen.uuid, swapped(seen.uuid)):
+            why = f"{node} contradicts itself: its kubelet says UUID {own.uuid}, and its DMI {seen.uuid}"
+            return Verdict("other", why, f"Restart the kubelet. If it stays so, find out who changed what {node} tells of itself")
+        twins = sorted({name for key in own.keys for name in self._owners[key]} - {node})
+        if twins:
+            why = f"{', '.join([node, *twins[:3]])} tell one identity ({own}), so a BMC can't be told to be that of one of them"
+            return Verdict("other", why, "Find out which of them tells that of another; have the maker of a board set its own")
+        shared = [name for name in self._at.get(self.places.get(node, ""), ()) if name != node]
+        if shared:
+            why = f"the inventory names one BMC for {', '.join([node, *shared[:3]])}"
+            return Verdict("other", why, "Give each node the address of its own BMC; where one BMC has several systems, name each in rdma_bmc_system")
+        return None
+
+    @functools.cached_property
+    def _names(self) -> typing.Tuple[str, ...]:
+        return tuple(sorted({*self.reported, *self.looked}))
+
+    @functools.cached_property
+    def _owners(self) -> typing.Dict[str, typing.List[str]]:
+        """Names of nodes by what each is called."""
+        found: typing.Dict[str, typing.List[str]] = {}
+        for name in self._names:
+            for key in self.of(name).keys:
+                found.setdefault(key, []).append(name)
+        return found
+
+    @functools.cached_property
+    def _at(self) -> typing.Dict[str, typing.List[str]]:
+        """Names of nodes by the place of their BMC."""
+        found: typing.Dict[str, typing.List[str]] = {}
+        for name, place in sorted(self.places.items()):
+            found.setdefault(place, []).append(name)
+        return found
+
+
+def uuid_of(text: typing.Any) -> str:
+    """A UUID in lower case with dashes; empty for any other text, and for one that boards have whose maker has set none.
+
+    >>> uuid_of("4C4C4544-0035-3510-8054-C6C04F503347"), uuid_of("00000000-0000-0000-0000-000000000000")
+    ('4c4c4544-0035-3510-8054-c6c04f503347', '')
+    """
+    found = text.strip().lower() if isinstance(text, str) and len(text) < 100 else ""
+    digits = found.replace("-", "")
+    # all zeros and all F, and other fillings
+    filled = len({digits[place : place + 2] for place in range(0, len(digits), 2)}) < 3
+    return found if _UUID.fullmatch(found) and not filled and found not in _DEFAULT_UUIDS else ""
+
+
+def serial_of(text: typing.Any) -> str:
+    """A serial number; empty where there is none, or what stands in its place.
+
+    >>> serial_of(" F54P1G3 "), serial_of("To be filled by O.E.M."), serial_of("0123456789")
+    ('F54P1G3', '', '')
+    """
+    found = text.strip() if isinstance(text, str) and len(text) < 200 else ""
+    plain = re.sub(r"[ .]", "", found.lower())
+    dull = _DEFAULT_SERIALS.fullmatch(plain) or len(set(plain)) < 2
+    return found if _SERIAL.fullmatch(found) and not dull else ""
+
+
+def identity_of(uuid: typing.Any, serials: typing.Iterable[typing.Any]) -> Identity:
+    """The identity in texts of somebody else's; what is none of it is left out."""
+    return Identity(uuid_of(uuid), tuple(dict.fromkeys(filter(None, map(serial_of, serials)))))
+
+
+def swapped(uuid: str) -> str:
+    """The same UUID with the bytes of its first three fields in the other order.
+
+    >>> swapped("00112233-4455-6677-8899-aabbccddeeff")
+    '33221100-5544-7766-8899-aabbccddeeff'
+    """
+    parts = uuid.split("-")
+    return "-".join(["".join(reversed([part[place : place + 2] for place in range(0, len(part), 2)])) for part in parts[:3]] + parts[3:])
+
+
+def compare(node: Identity, machine: Identity) -> typing.Optional[bool]:
+    """Whether both are one machine; None where that can't be told.
+
+    The UUID decides. Which of its serial numbers a vendor shows differs (board, system, chassis), so another one beside the same UUID proves nothing; the same
+    one beside another UUID leaves it open.
+    """
+    uuids = (node.uuid == machine.uuid or swapped(node.uuid) == machine.uuid) if node.uuid and machine.uuid else None
+    if uuids:
+        return True
+    serials = {one.lower() for one in node.serials} & {one.lower() for one in machine.serials}
+    if uuids is False:
+        return None if serials else False
+    if node.serials and machine.serials:
+        return bool(serials)
+    return None

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The Lease of a roll is lost before each of its writes in turn, to the API server and to BMCs: nothing is written afterwards. Played BMCs and API server."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model import guard as guards
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
+from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
+from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import NAME, NAMESPACE, WORKING, Holder, LeaseLost
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
+from ansible_collections.linerate.rdma.plugins.module_utils._run.lease import Keeper
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Registries
+from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_one
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER, Certificates
+from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
+from ansible_collections.linerate.rdma.tests.unit.roll_world import NODES, Server, Site, World, of, only, uuid_of
+from lab.bmc.server import Fault
+
+SETTINGS = "/redfish/v1/Systems/System.Embedded.1/Bios/Settings"
+LEASE = path_of("Lease", NAMESPACE, NAME)
+ME, OTHER = Holder("run-1", "control-1", "boot/ns/42/100"), Holder("run-2", "control-2", "boot2/ns/77/100")
+#: of the roll of one node: noted, set, cordoned, two pods gone, noted again, reset, uncordoned
+WRITES = ("note", "BIOS", "cordon", "evict", "evict", "note", "reset", "uncordon")
+
+
+class LosingWorld(World):
+    """Takes the Lease away when so many writes have been made.
+
+    :ivar writes: all but those of the Lease
+    :ivar lose_at: None for never
+    :ivar taken: whether another run has it then, or nobody
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: typing.List[str] = []
+        self.lose_at: typing.Optional[int] = None
+        self.taken = True
+        self.serve("Lease", [], NAMESPACE)
+
+    def wrote(self, what: str) -> None:
+        self.writes.append(what)
+        if len(self.writes) == self.lose_at:
+            self.lose()
+
+    def lose(self) -> None:
+        lease = self.object(LEASE)
+        assert lease is not None
+        self.drop("Lease", lease, NAMESPACE)
+        if self.taken:
+            Keeper(self.client(self.url), OTHER, "node_roll", now=lambda: self.now).take(False, lambda _seconds: None, lambda _line: None, 0)
+
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+        answer = super().write(method, path, body, dry_run)
+        if "/leases" not in path:
+            self.wrote(f"{method} {path}")
+        return answer
+
+
+class CountingServer(Server):
+    def post(self, path: str, body: typing.Any) -> typing.Any:
+        answer = super().post(path, body)
+        typing.cast(LosingWorld, self.world).wrote(f"POST {self.node}")
+        return answer
+
+    def patch(self, path: str, body: typing.Any, match: typing.Optional[str]) -> typing.Any:
+        answer = super().patch(path, body, match)
+        typing.cast(LosingWorld, self.world).wrote(f"PATCH {self.node}")
+        return answer
+
+
+class Held(typing.NamedTuple):
+    site: Site
+    world: LosingWorld
+    keeper: Keeper
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def held(certificates: Certificates) -> typing.Iterator[Held]:
+    """A roll of worker-1, by the run that holds the Lease."""
+    world = LosingWorld()
+    world.start()
+    with contextlib.ExitStack() as stack:
+        stack.callback(world.stop)
+        file = certificates.of()
+        site = Site(certificates, {name: stack.enter_context(CountingServer(world, name, file)) for name in NODES}, world)
+        only(site, "worker-1")
+        world.add("web-1", "worker-1")
+        world.add("web-2", "worker-1")
+        keeper = Keeper(site.cluster, ME, "node_roll", now=lambda: world.now)
+        keeper.take(False, lambda _seconds: None, lambda _line: None, 0)
+        site.guard = Guard(keeper.ask)
+        site.cluster = site.cluster.guarded(site.guard.check)
+        yield Held(site, world, keeper)
+
+
+def test_each_write_of_the_roll_is_there_when_nothing_is_lost(held: Held) -> None:
+    assert of(held.site.run(), "worker-1").state == "done"
+    assert len(held.world.writes) == len(WRITES) and held.world.did[-2:] == ["uncordon worker-1", "unnote worker-1"]
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["taken by another run", "deleted"])
+@pytest.mark.parametrize("number", range(len(WRITES)), ids=[f"{number} {what}" for number, what in enumerate(WRITES)])
+def test_nothing_is_written_after_the_lease_is_lost(held: Held, number: int, taken: bool) -> None:
+    held.world.taken, held.world.lose_at = taken, number
+    if number == 0:
+        held.world.lose()
+    with pytest.raises(LeaseLost):
+        held.site.run()
+    assert len(held.world.writes) == number, held.world.writes[number:]
+    assert bool(held.site.resets()) == (number > WRITES.index("reset"))
+    assert bool(held.site.servers["worker-1"].written) == (number > WRITES.index("BIOS"))
+
+
+def test_a_lease_whose_holder_cannot_be_read_forbids_the_write(held: Held) -> None:
+    held.world.serve("Lease", [], NAMESPACE)
+    held.world.stop()
+    with pytest.raises(ApiError):
+        held.keeper.ask()
+
+
+def test_what_is_left_of_the_lease_is_what_a_write_may_take(held: Held) -> None:
+    assert held.keeper.ask() == WORKING
+    held.world.now = 10.0
+    assert held.keeper.ask() == WORKING - 10
+    held.world.now = 39.0
+    assert held.keeper.ask() == WORKING, "it is renewed"
+
+
+def test_a_bmc_that_does_not_answer_is_given_up_before_the_lease_runs_out(held: Held, certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "LEAST", 0.0)
+    server = held.site.servers["worker-1"]
+    server.faults[SETTINGS] = Fault(drip=True, method="PATCH")
+    may, begin = May(Claims({"worker-1": uuid_of("worker-1")}), Guard(lambda: 0.3)), time.monotonic()
+    with pytest.raises(BmcError) as caught:
+        set_one(Bmc("worker-1", "localhost", server.port, USER, PASSWORD), wanted_of({"sriov": True}), _trust(certificates), Registries(), may, seconds=30)
+    assert caught.value.cause == "timeout" and "Lease" in caught.value.what and time.monotonic() - begin < 10
+
+
+def test_a_write_that_is_put_off_asks_again(held: Held, certificates: Certificates) -> None:
+    """A busy BMC says when to come again; the Lease may be gone by then."""
+    server, asked = held.site.servers["worker-1"], typing.cast(typing.List[float], [])
+    server.faults[SETTINGS] = Fault(times=1, status=503, method="PATCH", headers=(("Retry-After", "0"),))
+
+    def ask() -> float:
+        asked.append(1.0)
+        if len(asked) == 2:
+            raise LeaseLost(ME, None)
+        return 60.0
+
+    may = May(Claims({"worker-1": uuid_of("worker-1")}), Guard(ask))
+    with pytest.raises(LeaseLost):
+        set_one(Bmc("worker-1", "localhost", server.port, USER, PASSWORD), wanted_of({"sriov": True}), _trust(certificates), Registries(), may, seconds=30)
+    assert len(asked) == 2 and server.written == []
+
+
+def test_too_little_of_the_lease_begins_nothing() -> None:
+    with pytest.raises(RdmaError, match="nothing was written"):
+        Guard(lambda: guards.LEAST - 0.5).seconds()
+
+
+def _trust(certificates: Certificates) -> Trust:
+    return Trust(True, str(certificates.authority))
