@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.paths import Path
 from .identity import Identity
 
 Key = typing.Literal[
@@ -136,7 +137,7 @@ class NodeBios:
     settings: typing.Tuple[BiosSetting, ...] = ()
     registry: str = ""
     registry_error: str = ""
-    settings_uri: str = ""
+    settings_uri: Path = ""
     apply_times: typing.Tuple[str, ...] = ()
     jobs: typing.Optional[typing.Tuple[BiosJob, ...]] = None
     lockdown: typing.Optional[bool] = None

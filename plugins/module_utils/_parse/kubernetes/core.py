@@ -8,8 +8,8 @@ import dataclasses
 import json
 import typing
 
-from ..._model.boundary.addresses import HOST_ADDRESS
-from ..._model.boundary.kubernetes import LABEL, LABEL_KEY, OBJECT_NAME, RESOURCE, SUBDOMAIN, UID
+from ..._model.boundary.addresses import HOST_ADDRESS, HostAddress
+from ..._model.boundary.kubernetes import LABEL, LABEL_KEY, RESOURCE, SUBDOMAIN, UID
 from ..._model.boundary.words import IMAGE, WORD
 from ..._model.disruption import Budget, ClusterPod
 from ..._model.kubernetes import ClusterNode, Workload
@@ -46,7 +46,7 @@ def system_uuid(resource: Resource) -> str:
     return str(mapping_at(resource, "status", "nodeInfo").get("systemUUID") or "")
 
 
-def internal_address(resource: Resource) -> typing.Optional[str]:
+def internal_address(resource: Resource) -> typing.Optional[HostAddress]:
     """The address of a v1 Node among nodes, IPv4 if it has both; None where it tells none.
 
     :raises ResourceError: see ``internal_addresses``
@@ -54,7 +54,7 @@ def internal_address(resource: Resource) -> typing.Optional[str]:
     return next(iter(sorted(internal_addresses(resource), key=lambda address: ":" in address)), None)
 
 
-def internal_addresses(resource: Resource) -> typing.Tuple[str, ...]:
+def internal_addresses(resource: Resource) -> typing.Tuple[HostAddress, ...]:
     """All addresses of a v1 Node among nodes, the kubelet's first one first.
 
     The kubelet writes them, and the API server takes any text.
@@ -125,7 +125,7 @@ def budget(resource: Resource) -> Budget:
 
     :raises ResourceError: none
     """
-    name = text_of(OBJECT_NAME, name_of(resource), "PodDisruptionBudget")
+    name = name_of(resource)
     what = f"PodDisruptionBudget {name}"
     return Budget(
         name=name,
@@ -140,7 +140,7 @@ def workload(resource: Resource) -> Workload:
 
     :raises ResourceError: neither
     """
-    name = text_of(OBJECT_NAME, name_of(resource), title_of(resource))
+    name = name_of(resource)
     kind = resource.get("kind")
     status = mapping_at(resource, "status")
     containers = items_of(mapping_at(resource, "spec", "template", "spec"), "containers", title_of(resource))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN
+from ..._model.boundary.kubernetes import SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.drivers import NIC, DriverHost, DriverPolicy
 from .resource import Resource, items_of, known, labels_of, mapping_at, name_of, text_of, title_of
@@ -25,7 +25,7 @@ def driver_policy(resource: Resource) -> DriverPolicy:
 
     :raises ResourceError: no such object
     """
-    kind, name = known(WORD, mapping_at(resource).get("kind")), text_of(OBJECT_NAME, name_of(resource), title_of(resource))
+    kind, name = known(WORD, mapping_at(resource).get("kind")), name_of(resource)
     return _of_nics(resource, name) if kind == NIC else _of_gpus(resource, kind, name)
 
 

@@ -14,7 +14,7 @@ import typing
 
 from ..._model.addresses import Lease, SharedPool, Taken
 from ..._model.boundary.addresses import NETWORK_OF
-from ..._model.boundary.kubernetes import LABEL, OBJECT_NAME, SUBDOMAIN
+from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
 from ..._model.boundary.words import WORD
 from .resource import Resource, ResourceError, full_name_of, items_of, json_of, known, mapping_at, name_of, number_of, text_at, text_of, title_of
 
@@ -167,7 +167,7 @@ def shared_pool(resource: Resource) -> SharedPool:
 
     :raises ResourceError: none
     """
-    name, kind = text_of(OBJECT_NAME, name_of(resource), title_of(resource)), text_at(WORD, resource, "kind", title_of(resource)).partition(".")[0]
+    name, kind = name_of(resource), text_at(WORD, resource, "kind", title_of(resource)).partition(".")[0]
     what = f"{kind} {name} of nv-ipam"
     spec = mapping_at(resource, "spec")
     network, share = (spec.get("subnet"), spec.get("perNodeBlockSize")) if kind == "IPPool" else (spec.get("cidr"), spec.get("perNodeNetworkPrefix"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import datetime
 import typing
 
-from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN
+from ..._model.boundary.kubernetes import SUBDOMAIN
 from ..._model.disruption import MachinePool
 from ..._model.host import HostConfig
 from .resource import Resource, items_of, labels_of, mapping_at, moment_of, name_of, number_of, selector_of, text_at, text_of, texts_of
@@ -33,7 +33,7 @@ def machine_pool(resource: Resource) -> MachinePool:
 
     :raises ResourceError: none, or a count is no number
     """
-    name = text_of(OBJECT_NAME, name_of(resource), "MachineConfigPool")
+    name = name_of(resource)
     what = f"MachineConfigPool {name}"
     spec, status = mapping_at(resource, "spec"), mapping_at(resource, "status")
     conditions = {str(item.get("type")): item for item in items_of(status, "conditions", what)}

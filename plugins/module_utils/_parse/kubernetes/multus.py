@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.boundary.addresses import HOST_ADDRESS
-from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE
+from ..._model.boundary.addresses import HOST_ADDRESS, HostAddress
+from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, Interface, PciAddress
 from ..._model.boundary.form import Form, shown
 from ..._model.boundary.kubernetes import NAMESPACED, SUBDOMAIN
 from ..._model.boundary.words import HOST
@@ -36,7 +36,7 @@ def network_status(pod: Resource) -> typing.List[typing.Dict[str, typing.Any]]:
     return [entry for entry in entries if isinstance(entry, dict)]
 
 
-def network_interface(pod: Resource, network: str) -> typing.Tuple[str, str, typing.Optional[str]]:
+def network_interface(pod: Resource, network: str) -> typing.Tuple[Interface, HostAddress, typing.Optional[PciAddress]]:
     """Interface, IP address and PCI address (None where multus does not say) of a pod on ``network`` (namespace/name).
 
     Whoever may write the pod or its status writes the annotation.
@@ -57,7 +57,7 @@ def network_interface(pod: Resource, network: str) -> typing.Tuple[str, str, typ
     return text_of(INTERFACE, entry["interface"], f"{where}: interface"), text_of(HOST_ADDRESS, addresses[0], f"{where}: address"), pci or None
 
 
-def own_interface(pod: Resource) -> typing.Tuple[str, str, None]:
+def own_interface(pod: Resource) -> typing.Tuple[Interface, HostAddress, None]:
     """The same of a pod's own network: the entry that multus calls the default, else the name that every runtime gives it.
 
     :raises ResourceError: the pod has no address yet, or one of the two is not of its type

@@ -11,7 +11,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.boundary.devices import PCI_ADDRESS
-from ..._model.boundary.kubernetes import LABEL, OBJECT_NAME, SUBDOMAIN
+from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.firmware import NicDevice, NicState, NicTemplate
 from .resource import Resource, ResourceError, items_of, mapping_at, name_of, text_at, text_of
@@ -26,7 +26,7 @@ def nic_device(resource: Resource) -> NicDevice:
 
     :raises ResourceError: no such object, or one of which the operator has not said yet where it is
     """
-    name, spec, status = text_of(OBJECT_NAME, name_of(resource), "NicDevice"), mapping_at(resource, "spec"), mapping_at(resource, "status")
+    name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
     what = f"NicDevice {name}"
     ports = tuple(text_of(PCI_ADDRESS, port.get("pci"), f"{what}: port") for port in items_of(status, "ports", name))
     if not status.get("node") or not ports:

@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 import typing
 
-from ..._model.boundary.kubernetes import OBJECT_NAME
 from ..._model.boundary.words import WORD
 from ..._model.kubernetes import Attachment
 from ..._model.marks import MANAGER, is_ours
 from ..._model.nvidia import NicPolicy, Reported
-from .resource import Resource, items_of, known, mapping_at, name_of, text_of
+from .resource import Resource, items_of, known, mapping_at, name_of
 
 _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
 
@@ -54,7 +53,7 @@ def nic_policy(resource: Resource) -> NicPolicy:
     spec = mapping_at(resource, "spec")
     configs = {part: str(mapping_at(spec, part).get("config") or "") for part in _CONFIGS}
     return NicPolicy(
-        name=text_of(OBJECT_NAME, name_of(resource), "NicClusterPolicy"),
+        name=name_of(resource),
         state=known(WORD, mapping_at(resource, "status").get("state")),
         ours=is_ours(mapping_at(resource, "metadata", "labels")),
         configs={part: text for part, text in configs.items() if text},

@@ -12,15 +12,22 @@ import json
 import typing
 
 from ..._model.boundary.form import Form, shown
+from ..._model.boundary.kubernetes import OBJECT_NAME
 from ..._model.boundary.times import EARLIEST, moment
 from ..._model.disruption import LabelExpression, LabelSelector
 from ..._model.errors import RdmaError
+from ..._model.text import plain
+
+_LONGEST_MESSAGE = 2000
 
 Resource = typing.Mapping[str, typing.Any]
 
 
 class ResourceError(RdmaError):
-    """A resource without what its kind must have. The message says which resource, and what was expected where."""
+    """A resource without what its kind must have. The message says which resource, and what was expected where, in a few words without control characters."""
+
+    def __init__(self, seen: str, remedy: str = "") -> None:
+        super().__init__(plain(seen, _LONGEST_MESSAGE), remedy)
 
 
 def title_of(resource: typing.Any) -> str:
@@ -72,12 +79,12 @@ def texts_of(parent: Resource, key: str, what: str) -> typing.Tuple[str, ...]:
 def name_of(resource: Resource) -> str:
     """metadata.name.
 
-    :raises ResourceError: when there is none
+    :raises ResourceError: there is none, or it is no name of an object
     """
     name = mapping_at(resource, "metadata").get("name")
     if not isinstance(name, str) or not name:
         raise ResourceError(f"{title_of(resource)}: metadata.name is missing")
-    return name
+    return text_of(OBJECT_NAME, name, f"{title_of(resource)}: metadata.name")
 
 
 def full_name_of(resource: Resource) -> str:

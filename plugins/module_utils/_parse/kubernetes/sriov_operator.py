@@ -124,7 +124,7 @@ def policy(resource: Resource) -> Policy:
 
     :raises ResourceError: none
     """
-    name = text_of(OBJECT_NAME, name_of(resource), "SriovNetworkNodePolicy")
+    name = name_of(resource)
     what = f"SriovNetworkNodePolicy {name}"
     spec, selector = mapping_at(resource, "spec"), mapping_at(resource, "spec", "nicSelector")
     return Policy(
@@ -155,7 +155,7 @@ def node_pool(resource: Resource) -> NodePool:
 
     :raises ResourceError: none
     """
-    name, spec = text_of(OBJECT_NAME, name_of(resource), "SriovNetworkPoolConfig"), mapping_at(resource, "spec")
+    name, spec = name_of(resource), mapping_at(resource, "spec")
     limit = spec.get("maxUnavailable")
     return NodePool(
         name=name,

@@ -11,7 +11,8 @@ import re
 import typing
 
 from ..._model.boundary.addresses import ADDRESS, HOST_ADDRESS
-from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE
+from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, PciAddress, RdmaDevice
+from ..._model.boundary.devices import Interface as DeviceName
 from ..._model.errors import ParseError, RdmaError
 from ..._model.hca import VfAdministration
 from ..node.ip_link import vf_settings
@@ -34,12 +35,12 @@ class Host:
     """
 
     probe: Probe
-    functions: typing.Dict[int, str]
-    netdevs: typing.Dict[str, typing.Tuple[str, ...]]
-    active: typing.FrozenSet[str]
-    rnics: typing.FrozenSet[str]
+    functions: typing.Dict[int, PciAddress]
+    netdevs: typing.Dict[PciAddress, typing.Tuple[DeviceName, ...]]
+    active: typing.FrozenSet[RdmaDevice]
+    rnics: typing.FrozenSet[RdmaDevice]
     settings: typing.Dict[int, VfAdministration]
-    addresses: typing.Dict[str, typing.Tuple[Interface, ...]]
+    addresses: typing.Dict[DeviceName, typing.Tuple[Interface, ...]]
 
     def device(self, function: str) -> str:
         """The RDMA device of a function in the host's namespaces.

@@ -13,15 +13,16 @@ import json
 import re
 import typing
 
-from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE
-from ..._model.boundary.fabric import GBPS
+from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, Interface, PciAddress, RdmaDevice
+from ..._model.boundary.fabric import GBPS, Gbps
+from ..._model.boundary.words import Word
 from ..._model.errors import RdmaError
 from ..._model.hca import pcie_gbps
 
 _RATE = re.compile(r"^(?P<gbps>[0-9]+(?:\.[0-9]+)?) Gb/sec")
 # five digits: more CPUs than that has no machine, and a range of them costs nothing
 _CPUS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
-_NUMA = re.compile(r"-?[0-9]{1,4}", re.ASCII)
+_NUMA = re.compile(r"[0-9]{1,4}", re.ASCII)
 _TOOL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}", re.ASCII)
 _WIDTH = re.compile(r"^\s*[0-9]{1,3}\s*$", re.ASCII)
 _SPEED = re.compile(r"^(?P<gts>[0-9]+(?:\.[0-9]+)?) GT/s")
@@ -53,15 +54,15 @@ class Probe:
     :ivar pcie: of the PCI address, or of its physical function: speed x width, less the encoding, in Gb/s
     """
 
-    addresses: typing.Tuple[str, ...]
-    pci_devices: typing.Dict[str, typing.Tuple[str, ...]]
-    links: typing.Dict[str, str]
-    rates: typing.Dict[str, float]
-    pcie: typing.Dict[str, float]
-    functions: typing.Dict[str, str]
-    missing: typing.Tuple[str, ...]
-    _numa: typing.Dict[str, str]
-    _local: typing.Dict[str, typing.FrozenSet[int]]
+    addresses: typing.Tuple[PciAddress, ...]
+    pci_devices: typing.Dict[PciAddress, typing.Tuple[RdmaDevice, ...]]
+    links: typing.Dict[RdmaDevice, Interface]
+    rates: typing.Dict[RdmaDevice, Gbps]
+    pcie: typing.Dict[PciAddress, Gbps]
+    functions: typing.Dict[PciAddress, PciAddress]
+    missing: typing.Tuple[Word, ...]
+    _numa: typing.Dict[PciAddress, Word]
+    _local: typing.Dict[PciAddress, typing.FrozenSet[int]]
     _allowed: typing.FrozenSet[int]
 
     def binding(self, address: str) -> Binding:
@@ -189,6 +190,5 @@ def _links(text: str) -> typing.Dict[str, str]:
         return {}
     if not isinstance(entries, list):
         return {}
-    return {
-        entry["ifname"]: INTERFACE.parse(entry.get("netdev")) or "" for entry in entries if isinstance(entry, dict) and RDMA_DEVICE.fits(entry.get("ifname"))
-    }
+    named = [entry for entry in entries if isinstance(entry, dict) and RDMA_DEVICE.fits(entry.get("ifname"))]
+    return {entry["ifname"]: INTERFACE.parse(entry.get("netdev")) or "" for entry in named}
