@@ -100,7 +100,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         server = typing.cast(Server, self.server)
         path, _mark, query = self.path.partition("?")
-        code, body = 200, {"kind": "APIGroupList", "groups": [], "versions": ["v1"], "gitVersion": "v1.34.4", "major": "1", "minor": "34"}
+        code = 200
+        body: typing.Dict[str, typing.Any] = {"kind": "APIGroupList", "groups": [], "versions": ["v1"], "gitVersion": "v1.34.4", "major": "1", "minor": "34"}
         if path == "/api/v1/nodes":
             chosen = server.nodes[:2] if "way" in query else server.nodes
             body = {"kind": "NodeList", "metadata": {}, "items": chosen}
