@@ -10,6 +10,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.addresses import Address, Network
+from .boundary.kubernetes import Label, ObjectName, Subdomain
+from .boundary.words import Word
+
 
 @dataclasses.dataclass(frozen=True)
 class Taken:
@@ -21,7 +25,7 @@ class Taken:
     """
 
     kind: typing.Literal["pods", "services", "node", "attachment"]
-    network: str
+    network: Network
     owner: str
     ipam: str = ""
 
@@ -33,7 +37,7 @@ class Lease:
     :ivar pod: namespace/name
     """
 
-    address: str
+    address: Address
     pod: str
 
 
@@ -45,12 +49,12 @@ class SharedPool:
     :ivar nodes: that have a share
     """
 
-    kind: str
-    namespace: str
-    name: str
-    network: str
+    kind: Word
+    namespace: Label
+    name: ObjectName
+    network: Network
     share: int
-    nodes: typing.Tuple[str, ...] = ()
+    nodes: typing.Tuple[Subdomain, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.addresses import Address
+from .boundary.devices import Interface, PciAddress, RdmaDevice
+from .boundary.fabric import Gbps
+from .boundary.kubernetes import Label, Subdomain
+from .boundary.words import Word
 from .counters import PortGrowth
 
 #: fabric, rail, client, server of an ordered pair, and the rail of its server
@@ -38,20 +43,20 @@ class RdmaPod:
 
     fabric: str
     node: str
-    name: str
-    namespace: str
-    device: typing.Optional[str] = None
-    address: typing.Optional[str] = None
-    pci: typing.Optional[str] = None
-    interface: typing.Optional[str] = None
-    rate_gbps: typing.Optional[float] = None
-    pcie_gbps: typing.Optional[float] = None
+    name: Subdomain
+    namespace: Label
+    device: typing.Optional[RdmaDevice] = None
+    address: typing.Optional[Address] = None
+    pci: typing.Optional[PciAddress] = None
+    interface: typing.Optional[Interface] = None
+    rate_gbps: typing.Optional[Gbps] = None
+    pcie_gbps: typing.Optional[Gbps] = None
     error: str = ""
     rail: int = 0
-    physical_function: typing.Optional[str] = None
+    physical_function: typing.Optional[PciAddress] = None
     cpus: str = ""
     binding: str = ""
-    cause: str = ""
+    cause: Word = ""
     far_cpus: bool = False
 
 
@@ -60,7 +65,7 @@ class SweepRow:
     """Average in Gb/s of one message size in bytes."""
 
     message_bytes: int
-    average_gbps: float
+    average_gbps: Gbps
 
 
 class OrderedPair:
@@ -116,13 +121,13 @@ class PairResult(OrderedPair):
     client: str
     server: str
     pings: typing.Optional[int] = None
-    ping_failure: str = ""
+    ping_failure: Word = ""
     ping_evidence: str = ""
-    average_gbps: typing.Optional[float] = None
-    peak_gbps: typing.Optional[float] = None
+    average_gbps: typing.Optional[Gbps] = None
+    peak_gbps: typing.Optional[Gbps] = None
     message_bytes: typing.Optional[int] = None
     iterations: typing.Optional[int] = None
-    failure: str = ""
+    failure: Word = ""
     evidence: str = ""
     seconds: float = 0.0
     commands: typing.Tuple[str, ...] = ()
@@ -164,8 +169,8 @@ class LayerEnd:
     """
 
     node: str
-    device: str = ""
-    function: str = ""
+    device: RdmaDevice = ""
+    function: PciAddress = ""
     binding: str = ""
     near: typing.Optional[bool] = None
     max_tx_rate: typing.Optional[int] = None
@@ -185,8 +190,8 @@ class LayerStep:
     layer: LayerName
     client: LayerEnd
     server: LayerEnd
-    average_gbps: typing.Optional[float] = None
-    peak_gbps: typing.Optional[float] = None
+    average_gbps: typing.Optional[Gbps] = None
+    peak_gbps: typing.Optional[Gbps] = None
     message_bytes: typing.Optional[int] = None
     iterations: typing.Optional[int] = None
     why: str = ""
@@ -229,7 +234,7 @@ class CountedPair(OrderedPair):
     server: str
     rail: int = 0
     node: str = ""
-    average_gbps: typing.Optional[float] = None
+    average_gbps: typing.Optional[Gbps] = None
     seconds: float = 0.0
     ports: typing.Tuple[PortGrowth, ...] = ()
     why: str = ""
@@ -307,7 +312,7 @@ class EarlierPair(OrderedPair):
     rail: int
     client: str
     server: str
-    figures: typing.Tuple[float, ...]
+    figures: typing.Tuple[Gbps, ...]
     server_rail: typing.Optional[int] = None
 
     @property

@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.paths import Path
+
 Key = typing.Literal[
     "sriov",
     "iommu",
@@ -132,7 +134,7 @@ class NodeBios:
     settings: typing.Tuple[BiosSetting, ...] = ()
     registry: str = ""
     registry_error: str = ""
-    settings_uri: str = ""
+    settings_uri: Path = ""
     apply_times: typing.Tuple[str, ...] = ()
     jobs: typing.Optional[typing.Tuple[BiosJob, ...]] = None
     lockdown: typing.Optional[bool] = None

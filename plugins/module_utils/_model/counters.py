@@ -11,6 +11,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.fabric import Guid
+from .boundary.words import Word
+
 #: counted by the port in 4 octets, and in ticks of a length that is the device's own
 XMIT_DATA, RCV_DATA, XMIT_WAIT = "PortXmitData", "PortRcvData", "PortXmitWait"
 #: bits of each counter of PortCounters that something is made of here
@@ -66,12 +69,12 @@ class PortGrowth:
     :ivar why: it was not read; empty when it was
     """
 
-    guid: str
+    guid: Guid
     port: int
-    grown: typing.Dict[str, int] = dataclasses.field(default_factory=dict)
-    cleared: typing.Tuple[str, ...] = ()
-    stuck: typing.Tuple[str, ...] = ()
-    lacking: typing.Tuple[str, ...] = ()
+    grown: typing.Dict[Word, int] = dataclasses.field(default_factory=dict)
+    cleared: typing.Tuple[Word, ...] = ()
+    stuck: typing.Tuple[Word, ...] = ()
+    lacking: typing.Tuple[Word, ...] = ()
     why: str = ""
 
     def rise(self, name: str) -> typing.Optional[int]:

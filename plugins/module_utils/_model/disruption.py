@@ -10,6 +10,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.kubernetes import Label, ObjectName, Subdomain
+from .boundary.words import Word
+
 
 @dataclasses.dataclass(frozen=True)
 class LabelExpression:
@@ -41,10 +44,10 @@ class NodePool:
     :ivar offload: it only names a pool for OVS hardware offload and is none for drains
     """
 
-    name: str
+    name: ObjectName
     selector: LabelSelector = LabelSelector()
     max_unavailable: typing.Optional[str] = None
-    rdma_mode: str = ""
+    rdma_mode: Word = ""
     offload: bool = False
 
 
@@ -64,12 +67,12 @@ class MachinePool:
     :ivar message: of the condition that says that it is degraded
     """
 
-    name: str
+    name: ObjectName
     selector: typing.Optional[LabelSelector] = None
     paused: bool = False
     paused_by_operator: bool = False
-    wanted_config: str = ""
-    current_config: str = ""
+    wanted_config: Subdomain = ""
+    current_config: Subdomain = ""
     machines: int = 0
     updated: int = 0
     degraded: int = 0
@@ -78,7 +81,7 @@ class MachinePool:
     config_selector: typing.Optional[LabelSelector] = None
     max_unavailable: typing.Optional[str] = None
     paused_by_us: bool = False
-    sources: typing.Tuple[str, ...] = ()
+    sources: typing.Tuple[Subdomain, ...] = ()
     labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -104,8 +107,8 @@ class Budget:
     :ivar selector: None takes no pod
     """
 
-    name: str
-    namespace: str
+    name: ObjectName
+    namespace: Label
     allowed: int
     selector: typing.Optional[LabelSelector] = None
 
@@ -120,12 +123,12 @@ class ClusterPod:
     :ivar ended: Succeeded or Failed
     """
 
-    name: str
-    namespace: str
-    node: str
+    name: Subdomain
+    namespace: Label
+    node: Subdomain
     labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    requests: typing.Tuple[str, ...] = ()
-    owner: str = ""
+    requests: typing.Tuple[Word, ...] = ()
+    owner: Word = ""
     mirror: bool = False
     ended: bool = False
 

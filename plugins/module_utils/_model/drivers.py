@@ -7,6 +7,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.kubernetes import ObjectName, Subdomain
+from .boundary.words import Version, Word
+
 #: kinds of the policies that bring a driver: of the HCAs (DOCA-OFED), and of the GPUs
 NIC, GPU = "NicClusterPolicy", "ClusterPolicy"
 
@@ -25,8 +28,8 @@ class DriverPolicy:
     :ivar message: what the operator says of it where it is not ready
     """
 
-    kind: str
-    name: str
+    kind: Word
+    name: ObjectName
     container: bool = True
     image: str = ""
     version: str = ""
@@ -48,12 +51,12 @@ class DriverHost:
     :ivar gpu: it has a GPU of NVIDIA, by its labels
     """
 
-    name: str
-    os: str = ""
-    version: str = ""
-    kernel: str = ""
-    machine: str = ""
-    ostree: str = ""
+    name: Subdomain
+    os: Word = ""
+    version: Version = ""
+    kernel: Version = ""
+    machine: Word = ""
+    ostree: Version = ""
     gpu: bool = False
 
 

@@ -13,6 +13,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.devices import RdmaDevice
+from .boundary.fabric import Guid, Lid
+from .boundary.words import Word
 from .forwarding import SeenForwarding
 
 #: Gb/s of one lane, as the kernel tells it
@@ -23,9 +26,9 @@ LANE_GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "E
 class SubnetManager:
     """One subnet manager as an SMInfo answer shows it. state: MASTER, STANDBY, DISCOVER or NOTACT."""
 
-    lid: int
-    guid: str
-    state: str
+    lid: Lid
+    guid: Guid
+    state: Word
     priority: int
     activity: int
 
@@ -39,7 +42,7 @@ class LostManager:
     :ivar is_manager: whether that port still says that a manager runs on it (IsSM bit); None when nothing answers there
     """
 
-    lid: int
+    lid: Lid
     description: typing.Optional[str] = None
     is_manager: typing.Optional[bool] = None
 
@@ -61,7 +64,7 @@ class SeenSubnet:
     :ivar barrier: of a port that could not be asked, why; None when nothing stands in the way
     """
 
-    rdma_device: str
+    rdma_device: RdmaDevice
     port: int
     master: typing.Optional[SubnetManager] = None
     error: typing.Optional[str] = None
@@ -80,7 +83,7 @@ class SeenSubnet:
 class ManagerPort:
     """A port with the IsSM bit, by the subnet administration, and what the manager there answered itself; or why it did not."""
 
-    lid: int
+    lid: Lid
     manager: typing.Optional[SubnetManager] = None
     error: typing.Optional[str] = None
 
@@ -100,7 +103,7 @@ class SeenManagers:
 
     ports: typing.Tuple[ManagerPort, ...] = ()
     error: typing.Optional[str] = None
-    master: typing.Optional[str] = None
+    master: typing.Optional[Guid] = None
     activity_first: typing.Optional[int] = None
     activity_later: typing.Optional[int] = None
     activity_seconds: typing.Optional[float] = None
@@ -111,11 +114,11 @@ class SeenManagers:
 class LinkEnd:
     """One end of a link. kind: Switch, Ca or Router; its description is that of the FabricNode with this guid."""
 
-    kind: str
-    guid: str
+    kind: Word
+    guid: Guid
     port: int
     lid: typing.Optional[int] = None
-    port_guid: typing.Optional[str] = None
+    port_guid: typing.Optional[Guid] = None
 
     @property
     def place(self) -> typing.Tuple[str, int]:
@@ -130,7 +133,7 @@ class Link:
     a: LinkEnd
     b: LinkEnd
     width: typing.Optional[int]
-    speed: typing.Optional[str]
+    speed: typing.Optional[Word]
 
 
 @dataclasses.dataclass(unsafe_hash=True)
@@ -140,8 +143,8 @@ class FabricNode:
     :ivar aggregation: a SHARP aggregation node: a CA inside a switch, and no HCA of a server
     """
 
-    kind: str
-    guid: str
+    kind: Word
+    guid: Guid
     description: str
     ports: int
     lid: typing.Optional[int] = None
@@ -168,7 +171,7 @@ class SlowPort:
     :ivar could_be: in the tool's words: ``12X``, ``106.25 Gbps``
     """
 
-    guid: str
+    guid: Guid
     port: int
     could_be: str
 
@@ -194,9 +197,9 @@ class PortErrors:
     :ivar wide: they have 64 bits; the old ones have 16, 8 or 4, and stay at their maximum
     """
 
-    guid: str
+    guid: Guid
     port: int
-    counters: typing.Dict[str, int]
+    counters: typing.Dict[Word, int]
     wide: bool = False
 
 
@@ -242,7 +245,7 @@ class SeenTopology:
     :ivar managers: None when the port was not asked for them; so for the others
     """
 
-    rdma_device: str
+    rdma_device: RdmaDevice
     port: int
     topology: typing.Optional[Topology] = None
     error: typing.Optional[str] = None

@@ -8,6 +8,10 @@ import dataclasses
 import re
 import typing
 
+from .boundary.devices import PciAddress
+from .boundary.kubernetes import Label, ObjectName, Subdomain
+from .boundary.words import Version, Word
+
 #: vendor of the HCAs whose firmware mstconfig can ask
 VENDOR = "15b3"
 #: where a value is from, the preferred one first
@@ -34,8 +38,8 @@ FIRMWARE_PLAN, FIRMWARE_SETTINGS = "nic_firmware_plan", "nic_firmware_settings"
 class Said:
     """A value, and who says so: NicDevice, devlink, sysfs, or mstconfig with its version."""
 
-    value: str
-    source: str
+    value: Word
+    source: Word
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Setting:
     :ivar read_only: the firmware takes no other value
     """
 
-    name: str
+    name: Word
     next: typing.Optional[str] = None
     current: typing.Optional[str] = None
     default: typing.Optional[str] = None
@@ -74,8 +78,8 @@ class HcaFirmware:
     :ivar errors: of tools that were asked and failed
     """
 
-    address: str
-    device: str = ""
+    address: PciAddress
+    device: Word = ""
     psid: typing.Optional[Said] = None
     running: typing.Optional[Said] = None
     stored: typing.Optional[Said] = None
@@ -182,18 +186,18 @@ class NicDevice:
     :ivar message: in the operator's words
     """
 
-    name: str
-    node: str
-    ports: typing.Tuple[str, ...] = ()
-    psid: str = ""
-    firmware: str = ""
+    name: ObjectName
+    node: Subdomain
+    ports: typing.Tuple[PciAddress, ...] = ()
+    psid: Word = ""
+    firmware: Version = ""
     dpu: bool = False
     configured: bool = False
     updated: bool = False
-    waits: str = ""
+    waits: Word = ""
     message: str = ""
-    namespace: str = ""
-    type: str = ""
+    namespace: Label = ""
+    type: Word = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.fabric import Guid
+
 #: of a LID of which the table says nothing: no way, or the tool did not tell
 UNTOLD = 255
 
@@ -23,7 +25,7 @@ class ForwardingTable:
     :ivar unread: numbers of the blocks of 64 LIDs that the switch did not answer for; what is in ``ports`` for these is UNTOLD
     """
 
-    guid: str
+    guid: Guid
     ports: bytes
     unread: typing.Tuple[int, ...] = ()
 

@@ -10,6 +10,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.devices import Device, HardwareAddress, Interface, PciAddress, PciId, RdmaDevice
+from .boundary.fabric import Gbps, Guid, Lid, PKey
+from .boundary.words import Version, Word
+
 #: of a device or a port that nobody has given one
 NO_GUID = "0x0000000000000000"
 
@@ -54,11 +58,11 @@ class PciFunction:
     :ivar numa_node: None when the platform does not say (-1)
     """
 
-    address: str
-    vendor: str
-    device: str
-    device_class: str
-    driver: typing.Optional[str] = None
+    address: PciAddress
+    vendor: PciId
+    device: PciId
+    device_class: PciId
+    driver: typing.Optional[Word] = None
     numa_node: typing.Optional[int] = None
     link: PcieLink = PcieLink()
 
@@ -78,18 +82,18 @@ class Netdev:
     :ivar partner_gbps: the fastest that the port at the other end offers, where both negotiate
     """
 
-    name: str
-    hardware_address: str
+    name: Interface
+    hardware_address: HardwareAddress
     mtu: typing.Optional[int] = None
-    state: typing.Optional[str] = None
-    port_guid: typing.Optional[str] = None
-    subnet_prefix: typing.Optional[str] = None
+    state: typing.Optional[Word] = None
+    port_guid: typing.Optional[Guid] = None
+    subnet_prefix: typing.Optional[Guid] = None
     queue_pair: typing.Optional[int] = None
     port: typing.Optional[int] = None
-    bond: typing.Optional[str] = None
-    speed_gbps: typing.Optional[float] = None
-    supported_gbps: typing.Optional[float] = None
-    partner_gbps: typing.Optional[float] = None
+    bond: typing.Optional[Interface] = None
+    speed_gbps: typing.Optional[Gbps] = None
+    supported_gbps: typing.Optional[Gbps] = None
+    partner_gbps: typing.Optional[Gbps] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,16 +114,16 @@ class Port:
     """
 
     number: int
-    state: typing.Optional[str] = None
-    physical_state: typing.Optional[str] = None
-    link_layer: typing.Optional[str] = None
-    rate_gbps: typing.Optional[float] = None
+    state: typing.Optional[Word] = None
+    physical_state: typing.Optional[Word] = None
+    link_layer: typing.Optional[Word] = None
+    rate_gbps: typing.Optional[Gbps] = None
     width: typing.Optional[int] = None
-    speed: typing.Optional[str] = None
-    lid: typing.Optional[int] = None
-    sm_lid: typing.Optional[int] = None
-    guid: typing.Optional[str] = None
-    pkeys: typing.Tuple[str, ...] = ()
+    speed: typing.Optional[Word] = None
+    lid: typing.Optional[Lid] = None
+    sm_lid: typing.Optional[Lid] = None
+    guid: typing.Optional[Guid] = None
+    pkeys: typing.Tuple[PKey, ...] = ()
     mtu: typing.Optional[int] = None
 
     @property
@@ -153,9 +157,9 @@ class VfAdministration:
     :ivar min_tx_rate: in Mb/s, like ``max_tx_rate``; 0 is no limit
     """
 
-    node_guid: typing.Optional[str] = None
-    port_guid: typing.Optional[str] = None
-    link_policy: typing.Optional[str] = None
+    node_guid: typing.Optional[Guid] = None
+    port_guid: typing.Optional[Guid] = None
+    link_policy: typing.Optional[Word] = None
     vlan: typing.Optional[int] = None
     vlan_qos: typing.Optional[int] = None
     trust: typing.Optional[bool] = None
@@ -174,9 +178,9 @@ class HeldParts:
     """
 
     netdevs: typing.Tuple[Netdev, ...] = ()
-    names: typing.Tuple[str, ...] = ()
-    rdma_device: typing.Optional[str] = None
-    node_guid: typing.Optional[str] = None
+    names: typing.Tuple[Interface, ...] = ()
+    rdma_device: typing.Optional[RdmaDevice] = None
+    node_guid: typing.Optional[Guid] = None
     ports: typing.Tuple[Port, ...] = ()
 
 
@@ -194,18 +198,18 @@ class Hca:
     :ivar unread: files that are there but could not be read or understood (``ports/1/state``); their values are None, and unknown
     """
 
-    name: str
-    rdma_device: typing.Optional[str] = None
+    name: Device
+    rdma_device: typing.Optional[RdmaDevice] = None
     netdevs: typing.Tuple[Netdev, ...] = ()
     pci: typing.Optional[PciFunction] = None
-    node_guid: typing.Optional[str] = None
+    node_guid: typing.Optional[Guid] = None
     node_description: typing.Optional[str] = None
-    firmware: typing.Optional[str] = None
-    board: typing.Optional[str] = None
-    hca_type: typing.Optional[str] = None
+    firmware: typing.Optional[Version] = None
+    board: typing.Optional[Word] = None
+    hca_type: typing.Optional[Word] = None
     ports: typing.Tuple[Port, ...] = ()
     sriov: typing.Optional[Sriov] = None
-    physical_function: typing.Optional[str] = None
+    physical_function: typing.Optional[PciAddress] = None
     vf_index: typing.Optional[int] = None
     administration: typing.Optional[VfAdministration] = None
     sriov_absence: typing.Optional[SriovAbsence] = None

@@ -7,6 +7,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.devices import RdmaDevice
+from .boundary.kubernetes import Subdomain
+from .boundary.words import Host
 from .disruption import LabelSelector, MachinePool
 
 #: of containerd's unit, with the limit of locked memory
@@ -33,12 +36,12 @@ class MemlockProof:
     """
 
     fabric: str
-    node: str
-    pod: str = ""
+    node: Host
+    pod: Subdomain = ""
     user: typing.Optional[int] = None
     soft: typing.Optional[int] = None
     hard: typing.Optional[int] = None
-    device: str = ""
+    device: RdmaDevice = ""
     asked: int = 0
     registered: typing.Optional[int] = None
     evidence: str = ""

@@ -7,6 +7,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.kubernetes import Label, ObjectName, Subdomain, Uid
+from .boundary.words import Image
+
 
 @dataclasses.dataclass(frozen=True)
 class ClusterNode:
@@ -20,15 +23,15 @@ class ClusterNode:
     :ivar boot_id: another one after each boot; empty when the kubelet has not said it
     """
 
-    name: str
+    name: Subdomain
     labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     ready: bool = False
     unschedulable: bool = False
     allocatable: typing.Dict[str, int] = dataclasses.field(default_factory=dict)
-    boot_id: str = ""
+    boot_id: Uid = ""
     not_ready: str = ""
     unread: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    machine_config: str = ""
+    machine_config: Subdomain = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,12 +43,12 @@ class Workload:
     :ivar nodes: of the pods that are ready, for a DaemonSet
     """
 
-    name: str
-    namespace: str
+    name: ObjectName
+    namespace: Label
     wanted: int
     ready: int
-    images: typing.Tuple[str, ...] = ()
-    nodes: typing.Tuple[str, ...] = ()
+    images: typing.Tuple[Image, ...] = ()
+    nodes: typing.Tuple[Subdomain, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,9 +89,9 @@ class Container:
     :ivar name: of the container; empty for the only one of its pod
     """
 
-    namespace: str
-    pod: str
-    name: str = ""
+    namespace: Label
+    pod: Subdomain
+    name: Label = ""
 
     def __str__(self) -> str:
         return f"pod {self.namespace}/{self.pod}" + (f", container {self.name}" if self.name else "")

@@ -13,6 +13,8 @@ import dataclasses
 import datetime
 import typing
 
+from .boundary.kubernetes import Uid
+from .boundary.words import Word
 from .errors import RdmaError
 
 #: a namespace that each cluster has, and that nobody can delete
@@ -65,8 +67,8 @@ class Lease:
     seconds: int = BETWEEN
     transitions: int = 0
     doing: str = ""
-    uid: str = ""
-    version: str = ""
+    uid: Uid = ""
+    version: Word = ""
 
 
 class LeaseHeld(RdmaError):

@@ -63,7 +63,9 @@ def to_data(value: typing.Any) -> typing.Any:
 
 def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
     """Load ``data`` as type ``cls``: a dataclass, ``Optional``, ``Tuple[X, ...]``, ``Dict[str, X]``, ``Literal``, a plain type with or without a ``Literal``
-    beside it, or ``bytes``.
+    beside it, ``bytes``, or ``Annotated[str, Form]`` and ``Annotated[int, Range]`` of the boundary. An empty text says that nothing is known, and has any form.
+
+    What was observed of one node (a dataclass of ``value`` and ``error``) is an error of this node where its value does not fit: the others go on.
 
     :raises LoadError: unknown key (with the nearest known one), missing key, wrong type, value out of a ``Literal``
     """
@@ -86,10 +88,12 @@ def _fast(cls: typing.Any) -> Loader:
         return lambda data: data
     if origin is typing.Union and len(_options(cls)) == 1:
         return _fast_optional(_fast(_options(cls)[0]))
+    if origin is typing.Annotated:
+        return _fast_formed(*arguments[:2])
     if origin is tuple:
         return _fast_tuple(_fast(arguments[0]))
     if origin is dict:
-        return _fast_dict(_fast(str), _fast(arguments[1]))
+        return _fast_dict(_fast(_key_type(arguments[0])), _fast(arguments[1]))
     if origin is None and dataclasses.is_dataclass(cls):
         return _FastDataclass(cls)
     if cls in (bool, int, float, str):
@@ -99,6 +103,23 @@ def _fast(cls: typing.Any) -> Loader:
 
 def _fast_optional(load_item: Loader) -> Loader:
     return lambda data: None if data is None else load_item(data)
+
+
+def _fast_formed(cls: typing.Any, form: typing.Any) -> Loader:
+    fits = form.fits
+
+    def load_formed(data: typing.Any) -> typing.Any:
+        value = data if data.__class__ is cls else _load_plain(cls, data, "")
+        if value != "" and not fits(value):
+            raise ValueError
+        return value
+
+    return load_formed
+
+
+def _key_type(cls: typing.Any) -> typing.Any:
+    """The type of a mapping's keys: text, with a form where it has one."""
+    return cls if typing.get_origin(cls) is typing.Annotated else str
 
 
 def _fast_tuple(load_item: Loader) -> Loader:
@@ -129,8 +150,17 @@ class _FastDataclass:
     def __init__(self, cls: typing.Any) -> None:
         self.cls = cls
         self.fields: typing.Dict[str, typing.Tuple[typing.Any, Loader]] = {}
+        self.observed = _is_observed(cls)
 
     def __call__(self, data: typing.Any) -> typing.Any:
+        if not self.observed:
+            return self._load(data)
+        try:
+            return self._load(data)
+        except Exception:  # whatever it is, the exact way says what is wrong with this node
+            return load_exactly(self.cls, data)
+
+    def _load(self, data: typing.Any) -> typing.Any:
         if not isinstance(data, dict):
             raise TypeError
         fields = self.fields or self._look()
@@ -229,6 +259,8 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: typing.List
         allowed = ", ".join(str(argument) for argument in arguments)
         problems.append(LoadError(path, f"'{data}'", f"one of: {allowed}{nearest(str(data), map(str, arguments))}"))
         return _HOLE
+    if origin is typing.Annotated:
+        return _collect_formed(arguments[0], arguments[1], data, path, problems)
     if origin is tuple:
         if not isinstance(data, (list, tuple)):
             problems.append(LoadError(path, _seen(data), "a list"))
@@ -236,7 +268,11 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: typing.List
         items = tuple([_collect(arguments[0], item, f"{path}[{index}]", problems) for index, item in enumerate(data)])
         return _HOLE if any(item is _HOLE for item in items) else items
     if origin is dict:
-        return _collect_dict(arguments[1], data, path, problems)
+        return _collect_dict(arguments, data, path, problems)
+    if dataclasses.is_dataclass(cls) and _is_observed(cls):
+        value, wrong = _load_observed(cls, data, path)
+        problems.extend(wrong)
+        return value
     if dataclasses.is_dataclass(cls):
         return _collect_dataclass(cls, data, path, problems)
     try:
@@ -262,11 +298,35 @@ def _collect_option(options: typing.Sequence[typing.Any], data: typing.Any, path
     return _HOLE
 
 
-def _collect_dict(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
+def _collect_formed(cls: typing.Any, form: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
+    """A text or a number that must be of the form of the boundary that its annotation names."""
+    value = _collect(cls, data, path, problems)
+    if value is _HOLE or value == "" or form.fits(value):
+        return value
+    problems.append(LoadError(path, _seen(data), form.expected))
+    return _HOLE
+
+
+def _is_observed(cls: typing.Any) -> bool:
+    """Whether it is what was observed of one node: a value, or why there is none."""
+    return _names(cls) == ("value", "error")
+
+
+def _load_observed(cls: typing.Any, data: typing.Any, path: str) -> typing.Tuple[typing.Any, typing.Sequence[LoadError]]:
+    """What was observed of one node; where the value does not fit, that is its error."""
+    problems: typing.List[LoadError] = []
+    value = _collect_dataclass(cls, data, path, problems)
+    if not problems or not isinstance(data, dict) or not data.keys() <= {"value", "error"}:
+        return value, problems
+    return cls(None, f"what it answered is refused: {problems[0]}"), ()
+
+
+def _collect_dict(types: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
     if not isinstance(data, dict):
         problems.append(LoadError(path, _seen(data), "a mapping"))
         return _HOLE
-    items = [(_collect(str, key, f"{path} (key)", problems), _collect(cls, item, _join(path, key), problems)) for key, item in data.items()]
+    keys, cls = _key_type(types[0]), types[1]
+    items = [(_collect(keys, key, f"{path} (key)", problems), _collect(cls, item, _join(path, key), problems)) for key, item in data.items()]
     return _HOLE if any(key is _HOLE or item is _HOLE for key, item in items) else dict(items)
 
 
@@ -304,7 +364,7 @@ def _names(cls: typing.Any) -> typing.Tuple[str, ...]:
 @functools.lru_cache(maxsize=None)
 def _hints(cls: typing.Any) -> typing.Dict[str, typing.Any]:
     """Its field types; reading them out of the annotations is slow, and a topology has a hundred thousand records."""
-    return typing.get_type_hints(cls)
+    return typing.get_type_hints(cls, include_extras=True)
 
 
 def _load_plain(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:
@@ -342,6 +402,8 @@ def _describe(cls: typing.Any) -> str:
     if cls in names:
         return names[cls]
     origin = typing.get_origin(cls)
+    if origin is typing.Annotated:
+        return str(typing.get_args(cls)[1].expected)
     if origin is typing.Union:
         return " or ".join(map(_describe, _options(cls)))
     if origin is tuple:

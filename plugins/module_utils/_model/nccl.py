@@ -7,6 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.devices import Interface, PciAddress, RdmaDevice
+from .boundary.kubernetes import Namespaced, Subdomain
+from .boundary.words import Host
+
 
 @dataclasses.dataclass(frozen=True)
 class NcclDevice:
@@ -182,10 +186,10 @@ class PodFunction:
     :ivar rdma_device: None where multus does not say
     """
 
-    network: str
-    interface: str
-    pci: typing.Optional[str] = None
-    rdma_device: typing.Optional[str] = None
+    network: Namespaced
+    interface: Interface
+    pci: typing.Optional[PciAddress] = None
+    rdma_device: typing.Optional[RdmaDevice] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,8 +200,8 @@ class TrainingPod:
     :ivar functions: what it got; None when its annotation could not be read, then ``error`` says why
     """
 
-    name: str
-    host: str
-    node: str
+    name: Subdomain
+    host: Host
+    node: Subdomain
     functions: typing.Optional[typing.Tuple[PodFunction, ...]] = None
     error: str = ""

@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.devices import HardwareAddress, Interface
+
 
 @dataclasses.dataclass(frozen=True)
 class SwitchPort:
@@ -32,10 +34,10 @@ class NetdevNeighbours:
     :ivar hardware_addresses: of neighbours that the kernel knows
     """
 
-    name: str
-    hardware_address: str
+    name: Interface
+    hardware_address: HardwareAddress
     switch_ports: typing.Tuple[SwitchPort, ...] = ()
-    hardware_addresses: typing.Tuple[str, ...] = ()
+    hardware_addresses: typing.Tuple[HardwareAddress, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +50,7 @@ class NodeNeighbours:
     """
 
     netdevs: typing.Tuple[NetdevNeighbours, ...] = ()
-    uplinks: typing.Tuple[str, ...] = ()
+    uplinks: typing.Tuple[Interface, ...] = ()
     errors: typing.Tuple[str, ...] = ()
 
 

@@ -7,6 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.addresses import Address
+from .boundary.devices import Interface
+from .boundary.kubernetes import Subdomain
+
 
 @dataclasses.dataclass(frozen=True)
 class NicLine:
@@ -17,10 +21,10 @@ class NicLine:
     :ivar address: IPv4 or IPv6, in the short form
     """
 
-    node: str
-    netdev: str
-    interface: str
-    address: str
+    node: Subdomain
+    netdev: Interface
+    interface: Interface
+    address: Address
 
     @property
     def text(self) -> str:

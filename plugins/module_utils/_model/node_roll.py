@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import typing
 
+from .boundary.kubernetes import ObjectName, Uid
 from .disruption import PoolPlan
 
 #: what makes a wanted value true. power_cycle: the power is taken away
@@ -85,10 +86,10 @@ class Mark:
     """
 
     differences: typing.Tuple[str, ...] = ()
-    boot: str = ""
+    boot: Uid = ""
     cordoned: bool = False
     reset: bool = False
-    pool: str = ""
+    pool: ObjectName = ""
 
 
 @dataclasses.dataclass(frozen=True)

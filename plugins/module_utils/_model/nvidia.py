@@ -7,6 +7,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.kubernetes import ObjectName
+from .boundary.words import Word
+
 
 @dataclasses.dataclass(frozen=True)
 class NicPolicy:
@@ -18,8 +21,8 @@ class NicPolicy:
     :ivar owners: field manager of each of these parts, where the API server names another one than the collection
     """
 
-    name: str
-    state: str = ""
+    name: ObjectName
+    state: Word = ""
     ours: bool = False
     configs: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     owners: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
@@ -35,9 +38,9 @@ class Reported:
     :ivar nodes: of a pool, those that have a share
     """
 
-    kind: str
+    kind: Word
     name: str
-    state: str = ""
+    state: Word = ""
     reason: str = ""
     parts: typing.Tuple[str, ...] = ()
     nodes: typing.Tuple[str, ...] = ()

@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.kubernetes import Label, ObjectName, Subdomain, Uid
+from .boundary.words import Host, Word
 from .kubernetes import ClusterNode
 
 #: of the namespace, unless the user names another one; of the DaemonSet and its ServiceAccount; of the container
@@ -70,13 +72,13 @@ class ObserverPod:
     :ivar restarts: of its container
     """
 
-    name: str
-    uid: str
-    node: str
+    name: Subdomain
+    uid: Uid
+    node: Subdomain
     phase: Phase
     detail: str
     suspect: str = ""
-    container: str = CONTAINER
+    container: Label = CONTAINER
     image_id: str = ""
     template: str = ""
     restarts: int = 0
@@ -94,8 +96,8 @@ class ObserverSet:
     :ivar run: that owns it; empty: nobody's
     """
 
-    name: str
-    uid: str
+    name: Subdomain
+    uid: Uid
     seen: bool
     template: str = ""
     node_selector: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -112,9 +114,9 @@ class ClusterEvent:
     :ivar time: when it was last seen, as the API server writes it; empty when it does not say
     """
 
-    kind: str
-    name: str
-    uid: str
+    kind: Word
+    name: ObjectName
+    uid: Uid
     reason: str
     message: str
     warning: bool = True
@@ -148,14 +150,14 @@ class Observer:
     :ivar remedy: an instruction with its command; empty when it is ready
     """
 
-    node: str
+    node: Host
     phase: Phase
     reason: str = ""
     detail: str = ""
     remedy: str = ""
-    pod: str = ""
-    uid: str = ""
-    container: str = ""
+    pod: Subdomain = ""
+    uid: Uid = ""
+    container: Label = ""
     image_id: str = ""
     restarts: int = 0
 
@@ -169,7 +171,7 @@ class ObserversFacts:
     :ivar waited_seconds: how long it took
     """
 
-    namespace: str
+    namespace: Label
     image: str
     nodes: typing.Tuple[Observer, ...] = ()
     timed_out: bool = False

@@ -7,6 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.devices import PciAddress
+from .boundary.kubernetes import Uid
+from .boundary.words import Version, Word
+
 
 @dataclasses.dataclass(frozen=True)
 class SriovCapability:
@@ -62,12 +66,12 @@ class PciEvidence:
     :ivar acs: of the port above a PF; None where it has none, or can't be read (as root)
     """
 
-    address: str
-    driver: typing.Optional[str] = None
+    address: PciAddress
+    driver: typing.Optional[Word] = None
     sriov_total: typing.Optional[int] = None
     sriov_current: typing.Optional[int] = None
     iommu_group: typing.Optional[int] = None
-    physical_function: typing.Optional[str] = None
+    physical_function: typing.Optional[PciAddress] = None
     unread: typing.Tuple[str, ...] = ()
     capability: typing.Optional[SriovCapability] = None
     memory: typing.Optional[VfMemory] = None
@@ -86,11 +90,11 @@ class GpuDriver:
     :ivar ofed: version of mlx5_core, which only OFED's has; None with the kernel's own
     """
 
-    version: typing.Optional[str] = None
+    version: typing.Optional[Version] = None
     open: typing.Optional[bool] = None
     peermem: bool = False
-    peer_clients: typing.Tuple[str, ...] = ()
-    ofed: typing.Optional[str] = None
+    peer_clients: typing.Tuple[Word, ...] = ()
+    ofed: typing.Optional[Version] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,16 +111,16 @@ class NodePlatform:
     :ivar signed_modules: the kernel loads only modules that are signed with a key it knows, as with secure boot; None where it does not say
     """
 
-    kernel: str
-    machine: str
+    kernel: Version
+    machine: Word
     kernel_arguments: typing.Optional[typing.Tuple[str, ...]] = None
-    iommu_devices: typing.Optional[typing.Tuple[str, ...]] = None
+    iommu_devices: typing.Optional[typing.Tuple[Word, ...]] = None
     iommu_groups: typing.Optional[int] = None
-    acpi_tables: typing.Optional[typing.Tuple[str, ...]] = None
+    acpi_tables: typing.Optional[typing.Tuple[Word, ...]] = None
     functions: typing.Tuple[PciEvidence, ...] = ()
     errors: typing.Tuple[str, ...] = ()
     gpu: typing.Optional[GpuDriver] = None
-    boot: typing.Optional[str] = None
+    boot: typing.Optional[Uid] = None
     signed_modules: typing.Optional[bool] = None
 
 

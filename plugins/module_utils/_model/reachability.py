@@ -7,6 +7,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.devices import RdmaDevice
+from .boundary.fabric import Lid
+
 
 @dataclasses.dataclass(frozen=True)
 class Ping:
@@ -18,9 +21,9 @@ class Ping:
     :ivar error: why nothing was measured; then the counts are 0 and mean nothing
     """
 
-    rdma_device: str
+    rdma_device: RdmaDevice
     port: int
-    destination_lid: int
+    destination_lid: Lid
     transmitted: int
     received: int
     error: typing.Optional[str] = None
@@ -41,7 +44,7 @@ class Ping:
 class PingServer:
     """An ibping server on a port of this node. error: why it does not serve."""
 
-    rdma_device: str
+    rdma_device: RdmaDevice
     port: int
     error: typing.Optional[str] = None
 
@@ -50,7 +53,7 @@ class PingServer:
 class PortName:
     """A port of a node by its RDMA device, as the modules take it: mlx5_0, 1."""
 
-    device: str
+    device: RdmaDevice
     port: int
 
 
@@ -58,9 +61,9 @@ class PortName:
 class PingTask:
     """What one port of a node shall ping, as the module ibping takes it."""
 
-    device: str
+    device: RdmaDevice
     port: int
-    lids: typing.Tuple[int, ...]
+    lids: typing.Tuple[Lid, ...]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.devices import HardwareAddress, Interface, PciAddress, PciId
+from .boundary.kubernetes import Label, ObjectName, Subdomain
+from .boundary.words import Version, Word
 from .feature_discovery import FeatureDiscovery
 from .kubernetes import ClusterNode, Workload
 from .nvidia import NicPolicy
@@ -23,10 +26,10 @@ class StateVf:
     """
 
     index: int
-    address: str
-    driver: typing.Optional[str] = None
-    name: typing.Optional[str] = None
-    guid: typing.Optional[str] = None
+    address: PciAddress
+    driver: typing.Optional[Word] = None
+    name: typing.Optional[Interface] = None
+    guid: typing.Optional[HardwareAddress] = None
     mtu: typing.Optional[int] = None
 
 
@@ -38,18 +41,18 @@ class StateInterface:
     :ivar admin_state: up or down; None when an older daemon does not say
     """
 
-    name: str
-    address: str
-    vendor: str = ""
-    device: str = ""
-    driver: typing.Optional[str] = None
-    link_type: typing.Optional[str] = None
+    name: Interface
+    address: PciAddress
+    vendor: PciId = ""
+    device: PciId = ""
+    driver: typing.Optional[Word] = None
+    link_type: typing.Optional[Word] = None
     mtu: typing.Optional[int] = None
     total_vfs: int = 0
     vfs_count: int = 0
     vfs: typing.Tuple[StateVf, ...] = ()
-    eswitch_mode: typing.Optional[str] = None
-    admin_state: typing.Optional[str] = None
+    eswitch_mode: typing.Optional[Word] = None
+    admin_state: typing.Optional[Word] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,9 +62,9 @@ class VfGroup:
     :ivar first: index of the first and, ``last``, of the last of them
     """
 
-    policy: str
-    resource: str = ""
-    device_type: str = ""
+    policy: ObjectName
+    resource: Word = ""
+    device_type: Word = ""
     mtu: int = 0
     rdma: bool = False
     first: int = 0
@@ -76,13 +79,13 @@ class WantedInterface:
     :ivar link_type: IB or ETH; empty leaves it as it is
     """
 
-    address: str
+    address: PciAddress
     vfs_count: int
-    name: str = ""
+    name: Interface = ""
     groups: typing.Tuple[VfGroup, ...] = ()
     mtu: int = 0
-    link_type: str = ""
-    eswitch_mode: str = ""
+    link_type: Word = ""
+    eswitch_mode: Word = ""
     external: bool = False
 
     @property
@@ -101,16 +104,16 @@ class NodeState:
     :ivar rdma_mode: of the node's RDMA devices and network namespaces: shared or exclusive; empty where the daemon does not say
     """
 
-    node: str
+    node: Subdomain
     wanted: typing.Tuple[WantedInterface, ...] = ()
     interfaces: typing.Tuple[StateInterface, ...] = ()
-    sync_status: str = ""
+    sync_status: Word = ""
     last_sync_error: str = ""
-    current_state: str = ""
-    desired_state: str = ""
+    current_state: Word = ""
+    desired_state: Word = ""
     generation: int = 0
-    wanted_rdma_mode: str = ""
-    rdma_mode: str = ""
+    wanted_rdma_mode: Word = ""
+    rdma_mode: Word = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +127,7 @@ class Policy:
     :ivar mtu: 0 leaves it as it is
     """
 
-    name: str
+    name: ObjectName
     resource_name: str
     vfs_count: int
     node_selector: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
@@ -148,9 +151,9 @@ class Policy:
 class SupportedNic:
     """A line of the operator's ConfigMap supported-nic-ids; PCI ids of the physical and of the virtual function."""
 
-    vendor: str
-    device: str
-    virtual_device: str
+    vendor: PciId
+    device: PciId
+    virtual_device: PciId
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,9 +166,9 @@ class OperatorInstallation:
     """
 
     deployment: Workload
-    version: str = ""
-    origin: str = "unknown"
-    resource_prefix: str = ""
+    version: Version = ""
+    origin: Word = "unknown"
+    resource_prefix: Subdomain = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,12 +179,12 @@ class OlmObject:
     :ivar message: why it is not further: its own, or that of its conditions
     """
 
-    kind: str
-    name: str
-    namespace: str
-    phase: str = ""
+    kind: Word
+    name: ObjectName
+    namespace: Label
+    phase: Word = ""
     message: str = ""
-    version: str = ""
+    version: Version = ""
 
 
 @dataclasses.dataclass(frozen=True)

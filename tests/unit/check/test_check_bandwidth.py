@@ -84,12 +84,12 @@ def ground(
             pci = PciFunction(f"0000:{rail}c:00.0", "15b3", "1021", "0207", "mlx5_core", 0, own_link)
             found.append(Hca(f"mlx5_{rail}", f"mlx5_{rail}", (), pci, guid, ports=(Port(1, "ACTIVE", "LinkUp", "InfiniBand", own_rate, *width, 1, 1, guid),)))
             ends.append(FabricNode("Ca", guid, f"{node} mlx5_{rail}", 1))
-            links.append(Link(LinkEnd("Switch", "0xff", len(links) + 1), LinkEnd("Ca", guid, 1, None, guid), *width))
+            links.append(Link(LinkEnd("Switch", "0x00000000000000ff", len(links) + 1), LinkEnd("Ca", guid, 1, None, guid), *width))
         hcas[node] = ObservedHcas(NodeHcas(tuple(found)))
-        subnets[node] = ObservedSubnets(tuple(SeenSubnet(f"mlx5_{rail}", 1, SubnetManager(1, "0xaa", "MASTER", 1, 1)) for rail in range(rails)))
+        subnets[node] = ObservedSubnets(tuple(SeenSubnet(f"mlx5_{rail}", 1, SubnetManager(1, "0x00000000000000aa", "MASTER", 1, 1)) for rail in range(rails)))
     guids = {node: f"0x{place * 16 + 1:016x}" for place, node in enumerate(nodes)}
     could = SeenCapabilities(tuple(SlowPort(guids[node], 1, text) for node, text in (slow or {}).items()), 2 * len(links))
-    topology = Topology((FabricNode("Switch", "0xff", "leaf", 64), *ends), tuple(links))
+    topology = Topology((FabricNode("Switch", "0x00000000000000ff", "leaf", 64), *ends), tuple(links))
     seen = SeenTopology("mlx5_0", 1, topology, capabilities=could if read else SeenCapabilities(error="iblinkinfo: not found"))
     return {"hcas": hcas, "subnets": subnets, "topologies": {nodes[0]: ObservedTopologies((seen,))} if nodes else {}}
 

@@ -62,6 +62,8 @@ def begun(path: pathlib.Path, check_mode: bool = False, nodes: typing.Tuple[str,
 def sample(cls: typing.Any) -> typing.Any:
     """Data of a type, with one item in each list and each mapping."""
     origin, arguments = typing.get_origin(cls), typing.get_args(cls)
+    if origin is typing.Annotated:
+        return arguments[0](arguments[1].example)
     if origin is typing.Union:
         return sample(arguments[0])
     if origin is typing.Literal:
@@ -69,15 +71,15 @@ def sample(cls: typing.Any) -> typing.Any:
     if origin is tuple:
         return [sample(arguments[0])]
     if origin is dict:
-        return {"worker-1": sample(arguments[1])}
+        return {sample(arguments[0]) if typing.get_origin(arguments[0]) is typing.Annotated else "worker-1": sample(arguments[1])}
     if dataclasses.is_dataclass(cls):
-        return {name: sample(hint) for name, hint in typing.get_type_hints(cls).items()}
+        return {name: sample(hint) for name, hint in typing.get_type_hints(cls, include_extras=True).items()}
     return {str: "x", int: 1, float: 1.0, bool: True, bytes: "AA=="}.get(cls, {})
 
 
 def fill(folder: FactFolder, stage: str) -> typing.Dict[str, typing.Any]:
     """Write a fact for each field of a stage, and say what must come of them."""
-    hints = typing.get_type_hints(FACTS[stage])
+    hints = typing.get_type_hints(FACTS[stage], include_extras=True)
     start, expected = folder.start(), {}
     of_nodes: typing.Dict[str, typing.Any] = {}
     of_cluster: typing.Dict[str, typing.Dict[str, typing.Any]] = {}
@@ -87,13 +89,13 @@ def fill(folder: FactFolder, stage: str) -> typing.Dict[str, typing.Any]:
         if isinstance(source, OfRun):
             expected[field] = getattr(start, source.field)
         elif isinstance(source, OfNodes):
-            value = sample(typing.get_type_hints(kind[1])["value"])
+            value = sample(typing.get_type_hints(kind[1], include_extras=True)["value"])
             expected[field] = {node: {"value": value, "error": None} for node in NODES}
             of_nodes[source.kind] = {**of_nodes.get(source.kind, {}), source.key: value} if source.key else value
             if source.chosen:
                 of_cluster[source.chosen] = {node: [{"device": "mlx5_0", "port": 1}] for node in NODES}
         elif isinstance(source, Chosen):
-            of_nodes[source.kind] = sample(typing.get_type_hints(kind[1])["value"])
+            of_nodes[source.kind] = sample(typing.get_type_hints(kind[1], include_extras=True)["value"])
             of_cluster_lists[source.chosen] = list(NODES)
             expected[field] = {node: {"value": of_nodes[source.kind], "error": None} for node in NODES}
         elif isinstance(source, Planned):

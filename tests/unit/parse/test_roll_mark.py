@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.ro
 from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import marked
 
 
-@hypothesis.given(some.builds(Mark, some.lists(some.text()).map(tuple), some.text(), some.booleans(), some.booleans()))
+@hypothesis.given(some.builds(Mark, some.lists(some.text()).map(tuple), some.uuids().map(str), some.booleans(), some.booleans()))
 def test_there_and_back(noted: Mark) -> None:
     assert mark(marked(noted)) == noted
 

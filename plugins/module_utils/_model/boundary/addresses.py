@@ -36,11 +36,12 @@ def _host(text: str) -> str:
     return _host(str(mapped)) if mapped is not None else str(found)
 
 
-ADDRESS = Form("an IP address such as 10.0.0.2 or fd00::2, without a zone", _LONGEST, _read(ipaddress.ip_address))
+ADDRESS = Form("an IP address without a zone", "10.0.0.2", _LONGEST, _read(ipaddress.ip_address))
 #: loopback leads to whoever asks, which for a run is the controller
-HOST_ADDRESS = Form("an IP address that other machines reach, such as 10.0.0.2 or fd00::2: no loopback, link-local or multicast one", _LONGEST, _read(_host))
-INTERFACE_ADDRESS = Form("an IP address with its prefix, such as 10.0.0.2/24", _LONGEST, _read(ipaddress.ip_interface))
-NETWORK = Form("a network with its prefix, such as 10.0.0.0/24", _LONGEST, _read(ipaddress.ip_network))
+HOST_ADDRESS = Form("an IP address that other machines reach (no loopback, link-local or multicast one)", "10.0.0.2", _LONGEST, _read(_host))
+#: an address is the network of itself, and bits beyond the prefix are dropped, as CNI does
+NETWORK_OF = Form("an IP address or a network with its prefix", "10.0.0.0/24", _LONGEST, _read(lambda text: ipaddress.ip_network(text, strict=False)))
+NETWORK = Form("a network with its prefix", "10.0.0.0/24", _LONGEST, _read(ipaddress.ip_network))
 
 Address = typing.Annotated[str, ADDRESS]
 HostAddress = typing.Annotated[str, HOST_ADDRESS]

@@ -22,14 +22,21 @@ _SHOWN = 100
 class Form:
     """One type of text.
 
-    :ivar expected: the form in words, with an example, for messages: ``an IP address such as 10.0.0.2``
+    :ivar words: the form for messages: ``an IP address without a zone``
+    :ivar example: a text of the type
     :ivar longest: most characters; a longer text is refused before ``read`` looks at it
     :ivar read: takes a text and returns it as the type writes it (lower case, shortest form), or None where the text is not of the type
     """
 
-    expected: str
+    words: str
+    example: str
     longest: int
     read: typing.Callable[[str], typing.Optional[str]]
+
+    @property
+    def expected(self) -> str:
+        """The form with an example, for messages."""
+        return f"{self.words}, such as {self.example}"
 
     def parse(self, value: typing.Any) -> typing.Optional[str]:
         """The text as the type writes it; None for any other text, and for what is no text."""
@@ -51,6 +58,30 @@ class Form:
         if found is None:
             raise ParseError(source, shown(value), self.expected)
         return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """Numbers of one type: those that can be true.
+
+    :ivar words: what they count, for messages: ``a LID``
+    """
+
+    words: str
+    least: float
+    most: float
+
+    @property
+    def expected(self) -> str:
+        return f"{self.words} from {self.least:g} to {self.most:g}"
+
+    @property
+    def example(self) -> float:
+        return self.least
+
+    def fits(self, value: typing.Any) -> bool:
+        """Whether it is such a number. Neither NaN nor an infinite one is."""
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and self.least <= value <= self.most
 
 
 def shown(value: typing.Any) -> str:

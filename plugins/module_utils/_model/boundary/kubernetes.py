@@ -43,22 +43,21 @@ def _in_domain(text: str) -> typing.Optional[str]:
 
 
 def _in_namespace(text: str) -> typing.Optional[str]:
-    namespace, _slash, name = text.partition("/")
-    return text if _LABEL.fullmatch(namespace) and _is_subdomain(name) else None
+    namespace, slash, name = text.rpartition("/")
+    return text if (not slash or _LABEL.fullmatch(namespace)) and _is_subdomain(name) else None
 
 
-LABEL = Form("a name of small letters, digits and '-', up to 63 characters, such as gpu-jobs", 63, pattern(_LABEL))
-SUBDOMAIN = Form("a name of small letters, digits, '-' and '.', up to 253 characters, such as worker-1.example.com", 253, _subdomain)
-OBJECT_NAME = Form("a name of an object of Kubernetes, such as worker-1 or system:node", 253, pattern(_OBJECT))
-LABEL_KEY = Form("a label's key, such as example.com/rack", 317, _qualified)
+LABEL = Form("a name of small letters, digits and '-', up to 63 characters", "gpu-jobs", 63, pattern(_LABEL))
+SUBDOMAIN = Form("a name of small letters, digits, '-' and '.', up to 253 characters", "worker-1.example.com", 253, _subdomain)
+OBJECT_NAME = Form("a name of an object of Kubernetes", "worker-1", 253, pattern(_OBJECT))
+LABEL_KEY = Form("a label's key", "example.com/rack", 317, _qualified)
 #: an empty value is one, and needs no form
-LABEL_VALUE = Form("a label's value, such as hall-2", 63, pattern(_WORD))
-QUALIFIED = Form("a name with or without a domain, such as openshift.io/mlx_compute", 317, _qualified)
-RESOURCE = Form("a resource with its domain, such as openshift.io/mlx_compute", 317, _in_domain)
-NAMESPACED = Form("a namespace and a name, such as test/sriov-ib-compute", 317, _in_namespace)
+LABEL_VALUE = Form("a label's value", "hall-2", 63, pattern(_WORD))
+RESOURCE = Form("a resource with its domain", "openshift.io/mlx_compute", 317, _in_domain)
+NAMESPACED = Form("a name, with its namespace before it where it says that", "test/sriov-ib-compute", 317, _in_namespace)
 #: of an operating system, a model or a place, behind the kind of a group
-GROUP_WORD = Form("a name of letters, digits, spaces and ./+_-, up to 100 characters, such as Debian GNU/Linux", 100, pattern(_GROUP))
-UID = Form("an object's uid", 128, pattern(_UID))
+GROUP_WORD = Form("a name of letters, digits, spaces and ./+_-, up to 100 characters", "Debian GNU/Linux", 100, pattern(_GROUP))
+UID = Form("an object's uid", "6e3f9f0c-5a0e-4d0c-8f0b-0e8c1f6d2a11", 128, pattern(_UID))
 
 Label = typing.Annotated[str, LABEL]
 Namespace = typing.Annotated[str, LABEL]
@@ -67,4 +66,6 @@ LabelValue = typing.Annotated[str, LABEL_VALUE]
 GroupWord = typing.Annotated[str, GROUP_WORD]
 Subdomain = typing.Annotated[str, SUBDOMAIN]
 ObjectName = typing.Annotated[str, OBJECT_NAME]
+Resource = typing.Annotated[str, RESOURCE]
+Namespaced = typing.Annotated[str, NAMESPACED]
 Uid = typing.Annotated[str, UID]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import typing
 
+from ..._model.boundary.fabric import LID
 from ..._model.errors import ParseError
 from ..._model.fabric import SubnetManager
 from ..._model.forwarding import UNTOLD
@@ -99,4 +100,6 @@ def _number(fields: typing.Dict[str, str], name: str, base: int = 10) -> int:
     form = r"0x[0-9a-f]{1,16}" if base == 16 else r"[0-9]{1,20}"
     if not re.fullmatch(form, text, re.ASCII):
         raise ParseError("saquery", f"{name} {text}", f"a record with {name} as {'a GUID' if base == 16 else 'a number'}")
+    if name in ("LID", "EndPortLid") and not LID.fits(int(text)):
+        raise ParseError("saquery", f"{name} {text}", LID.expected)
     return int(text, base)

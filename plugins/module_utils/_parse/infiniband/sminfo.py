@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 
+from ..._model.boundary.fabric import LID
 from ..._model.errors import ParseError
 from ..._model.fabric import SubnetManager
 
@@ -29,4 +30,6 @@ def parse(text: str) -> SubnetManager:
     lid, guid, activity, priority, state = lines[0]
     if int(state) not in STATES:
         raise ParseError("sminfo", text.strip(), "a state from 0 to 3")
+    if not LID.fits(int(lid)):
+        raise ParseError("sminfo", text.strip(), LID.expected)
     return SubnetManager(lid=int(lid), guid=f"0x{int(guid, 16):016x}", state=STATES[int(state)], priority=int(priority), activity=int(activity))

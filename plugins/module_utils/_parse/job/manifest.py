@@ -14,6 +14,8 @@ import itertools
 import re
 import typing
 
+from ..._model.boundary.devices import INTERFACE
+from ..._model.boundary.kubernetes import SUBDOMAIN
 from ..._model.job import Attachment, Claim, Container, NetworkRequest, PodDevices, PodTemplate, Variable, Workload
 from ..kubernetes.ipam import attachment_plugins
 from ..kubernetes.multus import STATUS_ANNOTATION
@@ -32,8 +34,6 @@ _TRAINER = "node"
 #: objects that are looked at in one job; a file can be made that unfolds without end
 _MOST = 20_000
 _ASSIGNMENT = re.compile(r"\b(NCCL_[A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)")
-_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
-_INTERFACE = re.compile(r"[^\s/:]{1,15}")
 
 
 def is_job(resource: Resource) -> bool:
@@ -204,7 +204,7 @@ def networks(text: typing.Any, namespace: str, what: str) -> typing.Tuple[Networ
 def _short(part: str, where: str) -> Resource:
     rest, at, interface = part.partition("@")
     namespace, slash, name = rest.rpartition("/")
-    if not _NAME.fullmatch(name) or (slash and not _NAME.fullmatch(namespace)) or (at and not _INTERFACE.fullmatch(interface)):
+    if not SUBDOMAIN.fits(name) or (slash and not SUBDOMAIN.fits(namespace)) or (at and not INTERFACE.fits(interface)):
         raise ResourceError(f"{where}: '{part[:100]}' is not of the form namespace/name@interface")
     return {"namespace": namespace, "name": name, "interface": interface}
 

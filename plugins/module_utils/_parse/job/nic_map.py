@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
-import ipaddress
-import re
-
+from ..._model.boundary.addresses import ADDRESS
+from ..._model.boundary.devices import INTERFACE
+from ..._model.boundary.form import shown
+from ..._model.boundary.kubernetes import SUBDOMAIN
 from ..._model.nic_map import NicLine, NicMap
 from ..kubernetes.resource import Resource, ResourceError, mapping_at, title_of
 
 #: the key that we write; of a map that someone else made, the only key counts
 KEY = "nic-map"
-#: a name of Linux, and of Kubernetes
-_NETDEV = re.compile(r"[^\s:/]{1,15}")
-_NODE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 def nic_map(text: str) -> NicMap:
@@ -37,13 +35,13 @@ def _line(text: str) -> NicLine:
     if len(parts) != 4:
         raise ValueError(f"it has {len(parts)} parts")
     node, netdev, interface, address = parts
-    for what, value, form in (("node", node, _NODE), ("host netdev", netdev, _NETDEV), ("pod interface", interface, _NETDEV)):
-        if not form.fullmatch(value):
-            raise ValueError(f"'{value}' can't be the name of a {what}")
-    try:
-        return NicLine(node, netdev, interface, str(ipaddress.ip_address(address)))
-    except ValueError:
-        raise ValueError(f"'{address}' is no IP address") from None
+    for what, value, form in (("node", node, SUBDOMAIN), ("host netdev", netdev, INTERFACE), ("pod interface", interface, INTERFACE)):
+        if not form.fits(value):
+            raise ValueError(f"'{shown(value)}' can't be the name of a {what}")
+    found = ADDRESS.parse(address)
+    if found is None:
+        raise ValueError(f"'{shown(address)}' is no IP address")
+    return NicLine(node, netdev, interface, found)
 
 
 def text_of(resource: Resource) -> str:

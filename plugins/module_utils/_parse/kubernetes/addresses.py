@@ -14,11 +14,16 @@ import dataclasses
 import ipaddress
 import typing
 
+from ..._model.boundary.addresses import ADDRESS
+from ..._model.boundary.form import shown
+from ..._model.text import plain
+
 Address = typing.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 Network = typing.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 # shorter prefixes than these hold more than any site's private networks: a typing mistake, such as /1 for /24
 _SHORTEST_PREFIX = {4: 8, 6: 32}
+_LONGEST_REASON = 500
 _EXAMPLE = "a network with its prefix, such as 10.0.0.0/24"
 
 
@@ -33,11 +38,10 @@ class RangeError(ValueError):
     """
 
     def __init__(self, field: str, seen: str, expected: str, why: str, remedy: str) -> None:
-        super().__init__(f"{field} '{seen}': {why}")
-        self.field = field
-        self.seen = seen
+        # the standard library repeats in its words what it can't read
+        self.field, self.seen, self.why = field, shown(seen), plain(why, _LONGEST_REASON)
+        super().__init__(f"{self.field} '{self.seen}': {self.why}")
         self.expected = expected
-        self.why = why
         self.remedy = remedy
 
 
@@ -295,7 +299,5 @@ def _hole(item: str, index: int, version: int) -> Network:
 
 
 def _address_or_none(text: str) -> typing.Optional[Address]:
-    try:
-        return ipaddress.ip_address(text.strip())
-    except ValueError:
-        return None
+    found = ADDRESS.parse(text.strip())
+    return None if found is None else ipaddress.ip_address(found)

@@ -8,19 +8,22 @@ import dataclasses
 import json
 import typing
 
-from ..._model.boundary.addresses import HOST_ADDRESS
+from ..._model.boundary.addresses import HOST_ADDRESS, HostAddress
+from ..._model.boundary.kubernetes import LABEL, LABEL_KEY, RESOURCE, SUBDOMAIN, UID
+from ..._model.boundary.words import IMAGE, WORD
 from ..._model.disruption import Budget, ClusterPod
 from ..._model.kubernetes import ClusterNode, Workload
 from .quantity import whole
-from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, number_of, selector_of, text_of, title_of
+from .resource import Resource, ResourceError, items_of, known, labels_of, mapping_at, name_of, number_of, selector_of, text_at, text_of, title_of
 
 
 def node(resource: Resource) -> ClusterNode:
-    """A v1 Node. A number of somebody else's resource that can't be read is no error: only who needs the resource looks at it.
+    """A v1 Node. A number of somebody else's resource that can't be read is no error: only who needs the resource looks at it. What the node says of itself and
+    is not of its type is not known.
 
     :raises ResourceError: no Node
     """
-    name = name_of(resource)
+    name = text_of(SUBDOMAIN, name_of(resource), "Node")
     status = mapping_at(resource, "status")
     allocatable, unread = _extended(mapping_at(status, "allocatable"))
     ready = next((item for item in items_of(status, "conditions", f"Node {name}") if item.get("type") == "Ready"), {})
@@ -32,12 +35,12 @@ def node(resource: Resource) -> ClusterNode:
         allocatable=allocatable,
         unread=unread,
         machine_config=_machine_config(mapping_at(resource, "metadata", "annotations")),
-        boot_id=str(mapping_at(status, "nodeInfo").get("bootID") or ""),
+        boot_id=known(UID, mapping_at(status, "nodeInfo").get("bootID")),
         not_ready="" if ready.get("status") == "True" else str(ready.get("message") or ready.get("reason") or ""),
     )
 
 
-def internal_address(resource: Resource) -> typing.Optional[str]:
+def internal_address(resource: Resource) -> typing.Optional[HostAddress]:
     """The address of a v1 Node among nodes, IPv4 if it has both; None where it tells none.
 
     :raises ResourceError: see ``internal_addresses``
@@ -45,7 +48,7 @@ def internal_address(resource: Resource) -> typing.Optional[str]:
     return next(iter(sorted(internal_addresses(resource), key=lambda address: ":" in address)), None)
 
 
-def internal_addresses(resource: Resource) -> typing.Tuple[str, ...]:
+def internal_addresses(resource: Resource) -> typing.Tuple[HostAddress, ...]:
     """All addresses of a v1 Node among nodes, the kubelet's first one first.
 
     The kubelet writes them, and the API server takes any text.
@@ -61,14 +64,14 @@ def internal_addresses(resource: Resource) -> typing.Tuple[str, ...]:
 def _machine_config(annotations: Resource) -> str:
     """[machine-config-operator pkg/controller/common/layered_node_state.go IsNodeDone]"""
     has, wanted, state = (annotations.get(f"machineconfiguration.openshift.io/{name}") for name in ("currentConfig", "desiredConfig", "state"))
-    return str(has) if has and has == wanted and state == "Done" else ""
+    return known(SUBDOMAIN, has) if has and has == wanted and state == "Done" else ""
 
 
 def _extended(offered: Resource) -> typing.Tuple[typing.Dict[str, int], typing.Dict[str, str]]:
     """Extended resources in pieces; and those that are no number of pieces, as they are written. They have a domain in the name; cpu and memory have none."""
     pieces, unread = {}, {}
     for key, value in offered.items():
-        if "/" in str(key):
+        if RESOURCE.fits(key):
             try:
                 pieces[str(key)] = whole(value, str(key))
             except ResourceError:
@@ -81,16 +84,16 @@ def pod(resource: Resource) -> ClusterPod:
 
     :raises ResourceError: none
     """
-    name, metadata, spec = name_of(resource), mapping_at(resource, "metadata"), mapping_at(resource, "spec")
+    name, metadata, spec = text_of(SUBDOMAIN, name_of(resource), "Pod"), mapping_at(resource, "metadata"), mapping_at(resource, "spec")
     what = f"Pod {name}"
     containers = items_of(spec, "containers", what)
     return ClusterPod(
         name=name,
-        namespace=str(metadata.get("namespace", "")),
-        node=str(spec.get("nodeName") or ""),
+        namespace=text_at(LABEL, metadata, "namespace", what),
+        node=text_at(SUBDOMAIN, spec, "nodeName", what),
         labels={str(key): str(value) for key, value in mapping_at(metadata, "labels").items()},
-        requests=tuple(sorted({str(key) for container in containers for key in mapping_at(container, "resources", "requests")})),
-        owner=controller(resource)[0],
+        requests=tuple(sorted({key for container in containers for key in mapping_at(container, "resources", "requests") if LABEL_KEY.fits(key)})),
+        owner=known(WORD, controller(resource)[0]),
         mirror="kubernetes.io/config.mirror" in mapping_at(metadata, "annotations"),
         ended=mapping_at(resource, "status").get("phase") in ("Succeeded", "Failed"),
     )
@@ -115,7 +118,7 @@ def budget(resource: Resource) -> Budget:
     what = f"PodDisruptionBudget {name}"
     return Budget(
         name=name,
-        namespace=str(mapping_at(resource, "metadata").get("namespace", "")),
+        namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", what),
         allowed=number_of(mapping_at(resource, "status").get("disruptionsAllowed", 0), f"{what}: disruptionsAllowed"),
         selector=selector_of(mapping_at(resource, "spec"), "selector", what),
     )
@@ -139,10 +142,10 @@ def workload(resource: Resource) -> Workload:
     ready = min(number_of(count, f"{title_of(resource)}: ready pods") for count in counts)
     return Workload(
         name=name,
-        namespace=str(mapping_at(resource, "metadata").get("namespace", "")),
+        namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", title_of(resource)),
         wanted=number_of(wanted, f"{title_of(resource)}: wanted pods"),
         ready=ready if current else 0,
-        images=tuple(str(container.get("image", "")) for container in containers),
+        images=tuple(known(IMAGE, container.get("image")) for container in containers),
     )
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.boundary.kubernetes import SUBDOMAIN
+from ..._model.boundary.words import VERSION, WORD
 from ..._model.drivers import NIC, DriverHost, DriverPolicy
-from .resource import Resource, items_of, labels_of, mapping_at, name_of, title_of
+from .resource import Resource, items_of, known, labels_of, mapping_at, name_of, text_of, title_of
 
 _NFD = "feature.node.kubernetes.io/"
 _GPU_LABELS = ("nvidia.com/gpu.present", f"{_NFD}pci-10de.present", f"{_NFD}pci-0302_10de.present", f"{_NFD}pci-0300_10de.present")
@@ -23,7 +25,7 @@ def driver_policy(resource: Resource) -> DriverPolicy:
 
     :raises ResourceError: no such object
     """
-    kind, name = str(mapping_at(resource).get("kind", "")), name_of(resource)
+    kind, name = known(WORD, mapping_at(resource).get("kind")), name_of(resource)
     return _of_nics(resource, name) if kind == NIC else _of_gpus(resource, kind, name)
 
 
@@ -68,11 +70,11 @@ def driver_host(node: Resource) -> DriverHost:
     """
     labels, told = labels_of(node), mapping_at(node, "status", "nodeInfo")
     return DriverHost(
-        name_of(node),
-        labels.get(f"{_NFD}system-os_release.ID", ""),
-        labels.get(f"{_NFD}system-os_release.VERSION_ID", ""),
-        labels.get(f"{_NFD}kernel-version.full") or _text(told, "kernelVersion"),
-        _text(told, "architecture"),
-        labels.get(f"{_NFD}system-os_release.OSTREE_VERSION", ""),
+        text_of(SUBDOMAIN, name_of(node), "Node"),
+        known(WORD, labels.get(f"{_NFD}system-os_release.ID")),
+        known(VERSION, labels.get(f"{_NFD}system-os_release.VERSION_ID")),
+        known(VERSION, labels.get(f"{_NFD}kernel-version.full") or told.get("kernelVersion")),
+        known(WORD, told.get("architecture")),
+        known(VERSION, labels.get(f"{_NFD}system-os_release.OSTREE_VERSION")),
         any(labels.get(label) == "true" for label in _GPU_LABELS),
     )

@@ -13,15 +13,15 @@ import ipaddress
 import typing
 
 from ..._model.addresses import Lease, SharedPool, Taken
-from .resource import Resource, ResourceError, full_name_of, items_of, json_of, mapping_at, name_of, number_of
+from ..._model.boundary.addresses import NETWORK_OF
+from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
+from ..._model.boundary.words import WORD
+from .resource import Resource, ResourceError, full_name_of, items_of, json_of, known, mapping_at, name_of, number_of, text_at, text_of, title_of
 
 
 def _text(value: typing.Any, what: str) -> str:
     """A network or an address, in CIDR form."""
-    try:
-        return str(ipaddress.ip_network(str(value), strict=False))
-    except ValueError as error:
-        raise ResourceError(f"{what}: {error}") from None
+    return text_of(NETWORK_OF, value, what)
 
 
 def _texts(values: typing.Any, what: str) -> typing.Tuple[str, ...]:
@@ -167,15 +167,15 @@ def shared_pool(resource: Resource) -> SharedPool:
 
     :raises ResourceError: none
     """
-    name, kind = name_of(resource), str(resource.get("kind", "")).partition(".")[0]
+    name, kind = name_of(resource), text_at(WORD, resource, "kind", title_of(resource)).partition(".")[0]
     what = f"{kind} {name} of nv-ipam"
     spec = mapping_at(resource, "spec")
     network, share = (spec.get("subnet"), spec.get("perNodeBlockSize")) if kind == "IPPool" else (spec.get("cidr"), spec.get("perNodeNetworkPrefix"))
     return SharedPool(
         kind=kind,
-        namespace=str(mapping_at(resource, "metadata").get("namespace", "")),
+        namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", what),
         name=name,
         network=_text(network, what),
         share=number_of(share, f"{what}: share of a node"),
-        nodes=tuple(str(item.get("nodeName", "")) for item in items_of(mapping_at(resource, "status"), "allocations", what)),
+        nodes=tuple(known(SUBDOMAIN, item.get("nodeName")) for item in items_of(mapping_at(resource, "status"), "allocations", what)),
     )

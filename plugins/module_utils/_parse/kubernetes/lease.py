@@ -8,8 +8,10 @@ import datetime
 import email.utils
 import typing
 
+from ..._model.boundary.kubernetes import UID
+from ..._model.boundary.words import WORD
 from ..._model.lease import BETWEEN, Holder, Lease
-from .resource import Resource, mapping_at, moment_of
+from .resource import Resource, known, mapping_at, moment_of
 
 #: annotations: who holds it, in more words than spec.holderIdentity has
 RUN, HOST, PROCESS, DOING = (f"linerate.rdma/{name}" for name in ("run", "host", "process", "module"))
@@ -33,8 +35,8 @@ def lease(resource: Resource) -> Lease:
         seconds if isinstance(seconds, int) and seconds > 0 else BETWEEN,
         transitions if isinstance(transitions, int) else 0,
         str(told.get(DOING) or ""),
-        str(metadata.get("uid") or ""),
-        str(metadata.get("resourceVersion") or ""),
+        known(UID, metadata.get("uid")),
+        known(WORD, metadata.get("resourceVersion")),
     )
 
 

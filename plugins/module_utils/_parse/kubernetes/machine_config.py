@@ -7,9 +7,10 @@ from __future__ import annotations
 import datetime
 import typing
 
+from ..._model.boundary.kubernetes import SUBDOMAIN
 from ..._model.disruption import MachinePool
 from ..._model.host import HostConfig
-from .resource import Resource, items_of, labels_of, mapping_at, moment_of, name_of, number_of, selector_of, texts_of
+from .resource import Resource, items_of, labels_of, mapping_at, moment_of, name_of, number_of, selector_of, text_at, text_of, texts_of
 from .sriov_operator import STATE_ANNOTATIONS
 
 #: of a MachineConfigPool that the collection has paused
@@ -47,9 +48,9 @@ def machine_pool(resource: Resource) -> MachinePool:
         # [sriov-network-operator pkg/platforms/openshift/openshift.go OpenshiftBeforeDrainNode]
         paused_by_operator=mapping_at(resource, "metadata", "annotations").get(f"{STATE_ANNOTATIONS}state") == "Paused",
         paused_by_us=PAUSED_ANNOTATION in mapping_at(resource, "metadata", "annotations"),
-        wanted_config=str(mapping_at(spec, "configuration").get("name") or ""),
-        sources=tuple(str(item.get("name")) for item in items_of(mapping_at(spec, "configuration"), "source", what)),
-        current_config=str(mapping_at(status, "configuration").get("name") or ""),
+        wanted_config=text_at(SUBDOMAIN, mapping_at(spec, "configuration"), "name", what),
+        sources=tuple(text_of(SUBDOMAIN, item.get("name"), what) for item in items_of(mapping_at(spec, "configuration"), "source", what)),
+        current_config=text_at(SUBDOMAIN, mapping_at(status, "configuration"), "name", what),
         machines=number_of(status.get("machineCount", 0), f"{what}: machineCount"),
         updated=number_of(status.get("updatedMachineCount", 0), f"{what}: updatedMachineCount"),
         degraded=number_of(status.get("degradedMachineCount", 0), f"{what}: degradedMachineCount"),

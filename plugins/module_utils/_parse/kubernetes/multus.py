@@ -6,8 +6,13 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.boundary.addresses import HOST_ADDRESS, HostAddress
+from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, Interface, PciAddress
+from ..._model.boundary.form import Form, shown
+from ..._model.boundary.kubernetes import NAMESPACED, SUBDOMAIN
+from ..._model.boundary.words import HOST
 from ..._model.nccl import PodFunction, TrainingPod
-from .resource import Resource, ResourceError, json_of, mapping_at, name_of
+from .resource import Resource, ResourceError, json_of, mapping_at, name_of, text_at, text_of, title_of
 
 STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
 #: characters of a host name; the kubelet cuts a longer pod name
@@ -31,28 +36,31 @@ def network_status(pod: Resource) -> typing.List[typing.Dict[str, typing.Any]]:
     return [entry for entry in entries if isinstance(entry, dict)]
 
 
-def network_interface(pod: Resource, network: str) -> typing.Tuple[str, str, typing.Optional[str]]:
+def network_interface(pod: Resource, network: str) -> typing.Tuple[Interface, HostAddress, typing.Optional[PciAddress]]:
     """Interface, IP address and PCI address (None where multus does not say) of a pod on ``network`` (namespace/name).
 
-    :raises ResourceError: no annotation, broken JSON, the network is not in it, or it has no address
+    Whoever may write the pod or its status writes the annotation.
+
+    :raises ResourceError: no annotation, broken JSON, the network is not in it, it has no address, or one of the three is not of its type
     """
     what = f"pod {name_of(pod)}"
     entries = network_status(pod)
     entry = next((entry for entry in entries if entry.get("name") == network), None)
     if entry is None:
-        seen = ", ".join(str(entry.get("name")) for entry in entries)
+        seen = ", ".join(shown(entry.get("name")) for entry in entries)
         raise ResourceError(f"{what} is not attached to {network}; it is attached to: {seen or 'nothing'}")
     addresses = entry.get("ips")
     if not isinstance(addresses, list) or not addresses or not entry.get("interface"):
         raise ResourceError(f"{what} has no IP address or no interface on {network}")
-    address = mapping_at(entry, "device-info", "pci").get("pci-address")
-    return str(entry["interface"]), str(addresses[0]), str(address).lower() if address else None
+    where = f"{what}, network {shown(network)}"
+    pci = text_at(PCI_ADDRESS, mapping_at(entry, "device-info", "pci"), "pci-address", where)
+    return text_of(INTERFACE, entry["interface"], f"{where}: interface"), text_of(HOST_ADDRESS, addresses[0], f"{where}: address"), pci or None
 
 
-def own_interface(pod: Resource) -> typing.Tuple[str, str, None]:
+def own_interface(pod: Resource) -> typing.Tuple[Interface, HostAddress, None]:
     """The same of a pod's own network: the entry that multus calls the default, else the name that every runtime gives it.
 
-    :raises ResourceError: the pod has no address yet
+    :raises ResourceError: the pod has no address yet, or one of the two is not of its type
     """
     address = mapping_at(pod, "status").get("podIP")
     if not address:
@@ -63,7 +71,8 @@ def own_interface(pod: Resource) -> typing.Tuple[str, str, None]:
         # where multus says nothing that can be read, the name is the runtime's own
         entries = []
     named = [entry.get("interface") for entry in entries if isinstance(entry, dict) and entry.get("default")] if isinstance(entries, list) else []
-    return str(next(filter(None, named), "eth0")), str(address), None
+    what = f"pod {name_of(pod)}"
+    return text_of(INTERFACE, next(filter(None, named), "eth0"), f"{what}: interface"), text_of(HOST_ADDRESS, address, f"{what}: status.podIP"), None
 
 
 def training_pod(pod: Resource) -> TrainingPod:
@@ -72,21 +81,27 @@ def training_pod(pod: Resource) -> TrainingPod:
     Its host name is what NCCL calls it by: the field hostname, which Job, JobSet and the training operators set, else the pod's name, up to the
     first dot; on the host's network the node's.
 
-    :raises ResourceError: it has no name
+    :raises ResourceError: it has no name, or that of the pod, its node or its host is none
     """
-    spec = mapping_at(pod, "spec")
-    node = str(spec.get("nodeName") or "")
-    host = node if spec.get("hostNetwork") is True else str(spec.get("hostname") or name_of(pod))[:_HOST_NAME]
+    spec, what = mapping_at(pod, "spec"), title_of(pod)
+    name, node = text_of(SUBDOMAIN, name_of(pod), what), text_at(SUBDOMAIN, spec, "nodeName", what)
+    host = node if spec.get("hostNetwork") is True else (text_at(HOST, spec, "hostname", what) or name)[:_HOST_NAME]
     try:
         functions = tuple(_function(entry) for entry in network_status(pod) if entry.get("default") is not True)
     except ResourceError as problem:
-        return TrainingPod(name_of(pod), host.partition(".")[0], node, None, str(problem))
-    return TrainingPod(name_of(pod), host.partition(".")[0], node, functions)
+        return TrainingPod(name, host.partition(".")[0], node, None, str(problem))
+    return TrainingPod(name, host.partition(".")[0], node, functions)
 
 
 def _function(entry: Resource) -> PodFunction:
-    pci = mapping_at(entry, "device-info", "pci")
-    address, device = pci.get("pci-address"), pci.get("rdma-device")
+    pci, what = mapping_at(entry, "device-info", "pci"), f"the annotation {STATUS_ANNOTATION}"
+
+    def told(form: Form, parent: Resource, key: str) -> str:
+        return text_at(form, parent, key, what)
+
     return PodFunction(
-        str(entry.get("name") or ""), str(entry.get("interface") or ""), str(address).lower() if address else None, str(device) if device else None
+        network=told(NAMESPACED, entry, "name"),
+        interface=told(INTERFACE, entry, "interface"),
+        pci=told(PCI_ADDRESS, pci, "pci-address") or None,
+        rdma_device=told(RDMA_DEVICE, pci, "rdma-device") or None,
     )

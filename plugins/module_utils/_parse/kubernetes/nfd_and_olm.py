@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.boundary.kubernetes import LABEL, OBJECT_NAME
+from ..._model.boundary.words import VERSION, WORD
 from ..._model.feature_discovery import WorkerConfig
 from ..._model.sriov_operator import OlmObject
-from .resource import Resource, ResourceError, items_of, mapping_at, name_of, texts_of
+from .resource import Resource, ResourceError, items_of, known, mapping_at, name_of, text_at, text_of, texts_of, title_of
 
 #: name of the package, and the beginning of the name of its ClusterServiceVersions
 PACKAGE = "sriov-network-operator"
@@ -71,16 +73,17 @@ def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -
     :raises ResourceError: neither has a name
     """
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
-    found = OlmObject(str(resource.get("kind", "")), name, str(mapping_at(resource, "metadata").get("namespace", "")))
+    name = text_of(OBJECT_NAME, name, title_of(resource))
+    found = OlmObject(known(WORD, resource.get("kind")), name, text_at(LABEL, mapping_at(resource, "metadata"), "namespace", name))
     if found.kind == "Subscription":
         if spec.get("name") != package:
             return None
         told = [f"{item.get('type')}: {item.get('message') or item.get('reason') or 'no reason given'}" for item in _true(items_of(status, "conditions", name))]
-        return OlmObject(found.kind, name, found.namespace, str(status.get("state") or ""), "; ".join(told), str(status.get("installedCSV") or ""))
+        return OlmObject(found.kind, name, found.namespace, known(WORD, status.get("state")), "; ".join(told), known(VERSION, status.get("installedCSV")))
     if not name.startswith(csv):
         return None
     message = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
-    return OlmObject(found.kind, name, found.namespace, str(status.get("phase") or ""), message, str(spec.get("version") or ""))
+    return OlmObject(found.kind, name, found.namespace, known(WORD, status.get("phase")), message, known(VERSION, spec.get("version")))
 
 
 def _true(conditions: typing.Iterable[Resource]) -> typing.Iterator[Resource]:

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.boundary.devices import PCI_ADDRESS
+from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
+from ..._model.boundary.words import VERSION, WORD
 from ..._model.firmware import NicDevice, NicState, NicTemplate
-from .resource import Resource, ResourceError, items_of, mapping_at, name_of
+from .resource import Resource, ResourceError, items_of, mapping_at, name_of, text_at, text_of
 
 #: reasons of conditions for which nothing waits
 _THROUGH = ("UpdateSuccessful", "DeviceConfigSpecEmpty", "DeviceFirmwareSpecEmpty", "DeviceFirmwareConfigMatch")
@@ -24,23 +27,24 @@ def nic_device(resource: Resource) -> NicDevice:
     :raises ResourceError: no such object, or one of which the operator has not said yet where it is
     """
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
-    ports = tuple(str(port.get("pci", "")).lower() for port in items_of(status, "ports", name))
+    what = f"NicDevice {name}"
+    ports = tuple(text_of(PCI_ADDRESS, port.get("pci"), f"{what}: port") for port in items_of(status, "ports", name))
     if not status.get("node") or not ports:
         raise ResourceError(f"NicDevice {name}: its status names no node or no port")
     waiting = [item for item in items_of(status, "conditions", name) if item.get("type") in _CONDITIONS and item.get("reason") not in _THROUGH]
     return NicDevice(
         name=name,
-        node=str(status["node"]),
+        node=text_at(SUBDOMAIN, status, "node", what),
         ports=ports,
-        psid=str(status.get("psid") or "").upper(),
-        firmware=str(status.get("firmwareVersion") or ""),
+        psid=text_at(WORD, status, "psid", what).upper(),
+        firmware=text_at(VERSION, status, "firmwareVersion", what),
         dpu=status.get("dpu") is True,
         configured=bool(mapping_at(spec, "configuration").get("template")),
         updated=bool(spec.get("firmware")),
-        waits=str(waiting[0].get("reason") or "no reason") if waiting else "",
+        waits=(text_at(WORD, waiting[0], "reason", what) or "no reason") if waiting else "",
         message=str(waiting[0].get("message") or "")[:300] if waiting else "",
-        namespace=str(mapping_at(resource, "metadata").get("namespace") or ""),
-        type=str(status.get("type") or "").lower(),
+        namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", what),
+        type=text_at(WORD, status, "type", what).lower(),
     )
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import typing
 
+from ..._model.boundary.words import WORD
 from ..._model.kubernetes import Attachment
 from ..._model.marks import MANAGER, is_ours
 from ..._model.nvidia import NicPolicy, Reported
-from .resource import Resource, items_of, mapping_at, name_of
+from .resource import Resource, items_of, known, mapping_at, name_of
 
 _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
 
@@ -25,14 +26,14 @@ def reported(resource: Resource) -> Reported:
     :raises ResourceError: no such object
     """
     name, status, metadata = name_of(resource), mapping_at(resource, "status"), mapping_at(resource, "metadata")
-    kind = str(resource.get("kind", ""))
+    kind = known(WORD, resource.get("kind"))
     seen = [item.get("observedGeneration") for item in items_of(status, "conditions", name)]
     older = any(isinstance(number, int) and number < (metadata.get("generation") or 0) for number in seen)
     namespace = metadata.get("namespace")
     return Reported(
         kind=kind,
         name=f"{namespace}/{name}" if namespace else name,
-        state="" if older else str(status.get("state") or ""),
+        state="" if older else known(WORD, status.get("state")),
         reason=str(status.get("reason") or ""),
         parts=tuple(map(_part, (item for item in items_of(status, "appliedStates", name) if item.get("state") not in ("ready", "ignore")))),
         nodes=tuple(str(item.get("nodeName", "")) for item in items_of(status, "allocations", name)),
@@ -53,7 +54,7 @@ def nic_policy(resource: Resource) -> NicPolicy:
     configs = {part: str(mapping_at(spec, part).get("config") or "") for part in _CONFIGS}
     return NicPolicy(
         name=name_of(resource),
-        state=str(mapping_at(resource, "status").get("state") or ""),
+        state=known(WORD, mapping_at(resource, "status").get("state")),
         ours=is_ours(mapping_at(resource, "metadata", "labels")),
         configs={part: text for part, text in configs.items() if text},
         owners={part: owner for part in configs if (owner := _owner(resource, part))},

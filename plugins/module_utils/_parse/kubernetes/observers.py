@@ -7,10 +7,12 @@ from __future__ import annotations
 import re
 import typing
 
+from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN, UID
+from ..._model.boundary.words import WORD
 from ..._model.marks import is_ours
 from ..._model.observers import CONTAINER, LABEL, OWN, PREPARED, TEMPLATE, ClusterEvent, ObserverPod, ObserverSet
 from .pod_state import state_of_pod
-from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, number_of, texts_of, title_of
+from .resource import Resource, ResourceError, items_of, known, labels_of, mapping_at, name_of, number_of, text_of, texts_of, title_of
 
 _RUN = "linerate.rdma/run"
 
@@ -42,8 +44,8 @@ def observer_set(resource: Resource) -> ObserverSet:
     template = mapping_at(resource, "spec", "template")
     selector = mapping_at(template, "spec", "nodeSelector")
     return ObserverSet(
-        name=name_of(resource),
-        uid=str(metadata.get("uid") or ""),
+        name=text_of(SUBDOMAIN, name_of(resource), title),
+        uid=known(UID, metadata.get("uid")),
         seen=seen >= number_of(metadata.get("generation", 0), f"{title}: generation"),
         template=str(mapping_at(template, "metadata", "annotations").get(TEMPLATE) or ""),
         node_selector={str(key): str(value) for key, value in selector.items()},
@@ -62,9 +64,9 @@ def observer_pod(resource: Resource) -> ObserverPod:
     statuses = items_of(mapping_at(resource, "status"), "containerStatuses", title)
     status: Resource = next((item for item in statuses if item.get("name") == CONTAINER), {})
     return ObserverPod(
-        name=name_of(resource),
-        uid=str(metadata.get("uid") or ""),
-        node=str(mapping_at(resource, "spec").get("nodeName") or (planned[0] if len(planned) == 1 else "")),
+        name=text_of(SUBDOMAIN, name_of(resource), title),
+        uid=known(UID, metadata.get("uid")),
+        node=known(SUBDOMAIN, mapping_at(resource, "spec").get("nodeName") or (planned[0] if len(planned) == 1 else "")),
         phase=state.phase,
         detail=state.detail,
         suspect=state.suspect,
@@ -83,9 +85,9 @@ def event(resource: Resource) -> ClusterEvent:
     about = mapping_at(resource, "involvedObject")
     time = mapping_at(resource, "series").get("lastObservedTime") or resource.get("lastTimestamp") or resource.get("eventTime")
     return ClusterEvent(
-        kind=str(about.get("kind") or ""),
-        name=str(about.get("name") or ""),
-        uid=str(about.get("uid") or ""),
+        kind=known(WORD, about.get("kind")),
+        name=known(OBJECT_NAME, about.get("name")),
+        uid=known(UID, about.get("uid")),
         reason=str(resource.get("reason") or ""),
         message=str(resource.get("message") or "").strip(),
         warning=resource.get("type") == "Warning",

@@ -12,14 +12,22 @@ import json
 import typing
 
 from ..._model.boundary.form import Form, shown
+from ..._model.boundary.kubernetes import OBJECT_NAME
+from ..._model.boundary.times import EARLIEST, moment
 from ..._model.disruption import LabelExpression, LabelSelector
 from ..._model.errors import RdmaError
+from ..._model.text import plain
+
+_LONGEST_MESSAGE = 2000
 
 Resource = typing.Mapping[str, typing.Any]
 
 
 class ResourceError(RdmaError):
-    """A resource without what its kind must have. The message says which resource, and what was expected where."""
+    """A resource without what its kind must have. The message says which resource, and what was expected where, in a few words without control characters."""
+
+    def __init__(self, seen: str, remedy: str = "") -> None:
+        super().__init__(plain(seen, _LONGEST_MESSAGE), remedy)
 
 
 def title_of(resource: typing.Any) -> str:
@@ -71,12 +79,12 @@ def texts_of(parent: Resource, key: str, what: str) -> typing.Tuple[str, ...]:
 def name_of(resource: Resource) -> str:
     """metadata.name.
 
-    :raises ResourceError: when there is none
+    :raises ResourceError: there is none, or it is no name of an object
     """
     name = mapping_at(resource, "metadata").get("name")
     if not isinstance(name, str) or not name:
         raise ResourceError(f"{title_of(resource)}: metadata.name is missing")
-    return name
+    return text_of(OBJECT_NAME, name, f"{title_of(resource)}: metadata.name")
 
 
 def full_name_of(resource: Resource) -> str:
@@ -133,15 +141,33 @@ def labels_of(resource: Resource) -> typing.Dict[str, str]:
     return {str(key): str(value) for key, value in mapping_at(resource, "metadata", "labels").items()}
 
 
+def known(form: Form, value: typing.Any) -> str:
+    """The text as its type writes it; empty where it is absent or not of the type, which is not known then. For what a node says of itself, and no list may
+    end with."""
+    return form.parse(value) or ""
+
+
+_LONGEST_NUMBER = 20
+#: of 64 bits, as the API server has them
+_MOST = 2**63 - 1
+
+
 def number_of(value: typing.Any, what: str) -> int:
-    """A whole number.
+    """A whole number of 64 bits.
 
     :raises ResourceError: it is none
     """
-    try:
-        return int(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ResourceError(f"{what}: '{str(value)[:100]}' is no whole number") from None
+    found: typing.Any = value
+    if isinstance(value, str) and len(value) <= _LONGEST_NUMBER and value.isascii() and value.lstrip("-").isdigit():
+        try:
+            found = int(value)
+        except ValueError:
+            found = None
+    elif isinstance(value, float) and value.is_integer():
+        found = int(value)
+    if not isinstance(found, int) or isinstance(found, bool) or not -_MOST <= found <= _MOST:
+        raise ResourceError(f"{what}: '{shown(value if isinstance(value, str) else str(value)[:100])}' is no whole number")
+    return found
 
 
 def selector_of(parent: Resource, key: str, what: str) -> typing.Optional[LabelSelector]:
@@ -157,10 +183,6 @@ def selector_of(parent: Resource, key: str, what: str) -> typing.Optional[LabelS
 
 
 def moment_of(text: typing.Any) -> typing.Optional[datetime.datetime]:
-    """Time or MicroTime (RFC 3339 without or with microseconds) as UTC; None when it is absent or no time."""
-    for form in ("%Y-%m-%dT%H:%M:%S.%fZ", "%Y-%m-%dT%H:%M:%SZ"):
-        try:
-            return datetime.datetime.strptime(str(text), form).replace(tzinfo=datetime.timezone.utc)
-        except ValueError:
-            continue
-    return None
+    """Time or MicroTime (RFC 3339 without or with microseconds) as UTC; None when it is absent or no time, or before all that can be true."""
+    found = moment(text)
+    return found if found is not None and found >= EARLIEST else None

@@ -6,21 +6,33 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.boundary.devices import HARDWARE_ADDRESS, INTERFACE, PCI_ADDRESS, PCI_ID
+from ..._model.boundary.form import shown
+from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN
+from ..._model.boundary.words import VERSION, WORD
 from ..._model.disruption import LabelSelector, NodePool, OperatorSettings
 from ..._model.sriov_operator import NodeState, OperatorInstallation, Policy, StateInterface, StateVf, SupportedNic, VfGroup, WantedInterface
 from .core import workload
-from .resource import Resource, ResourceError, items_of, mapping_at, name_of, number_of, selector_of, texts_of, title_of
+from .resource import Resource, ResourceError, items_of, known, mapping_at, name_of, number_of, selector_of, text_at, text_of, texts_of, title_of
 
 #: with what the operator's annotations of nodes, node states and pools begin
 STATE_ANNOTATIONS = "sriovnetwork.openshift.io/"
 
 
 def node_state(resource: Resource) -> NodeState:
-    """A SriovNetworkNodeState.
+    """A SriovNetworkNodeState. The config daemon of the node writes its status: where anything of it is not of its type, the state is one that failed, with the
+    reason, and that of the other nodes counts.
 
-    :raises ResourceError: none, or a number is none
+    :raises ResourceError: none
     """
-    name = name_of(resource)
+    name = text_of(SUBDOMAIN, name_of(resource), "SriovNetworkNodeState")
+    try:
+        return _state(resource, name)
+    except ResourceError as error:
+        return NodeState(name, (), (), "Failed", str(error), "", "", 0)
+
+
+def _state(resource: Resource, name: str) -> NodeState:
     what = f"SriovNetworkNodeState {name}"
     status = mapping_at(resource, "status")
     annotations = mapping_at(resource, "metadata", "annotations")
@@ -28,25 +40,25 @@ def node_state(resource: Resource) -> NodeState:
         node=name,
         wanted=tuple(_wanted(item, what) for item in items_of(mapping_at(resource, "spec"), "interfaces", what)),
         interfaces=tuple(_interface(item, what) for item in items_of(status, "interfaces", what)),
-        sync_status=str(status.get("syncStatus") or ""),
+        sync_status=text_at(WORD, status, "syncStatus", what),
         last_sync_error=str(status.get("lastSyncError") or ""),
-        current_state=str(annotations.get(f"{STATE_ANNOTATIONS}current-state", "")),
-        desired_state=str(annotations.get(f"{STATE_ANNOTATIONS}desired-state", "")),
+        current_state=text_at(WORD, annotations, f"{STATE_ANNOTATIONS}current-state", what),
+        desired_state=text_at(WORD, annotations, f"{STATE_ANNOTATIONS}desired-state", what),
         generation=number_of(mapping_at(resource, "metadata").get("generation", 0), what),
-        wanted_rdma_mode=str(mapping_at(resource, "spec", "system").get("rdmaMode") or ""),
-        rdma_mode=str(mapping_at(status, "system").get("rdmaMode") or ""),
+        wanted_rdma_mode=text_at(WORD, mapping_at(resource, "spec", "system"), "rdmaMode", what),
+        rdma_mode=text_at(WORD, mapping_at(status, "system"), "rdmaMode", what),
     )
 
 
 def _wanted(item: Resource, what: str) -> WantedInterface:
     return WantedInterface(
-        address=str(item.get("pciAddress", "")).lower(),
+        address=text_at(PCI_ADDRESS, item, "pciAddress", what),
         vfs_count=number_of(item.get("numVfs", 0), f"{what}: spec numVfs"),
-        name=str(item.get("name", "")),
+        name=text_at(INTERFACE, item, "name", what),
         groups=tuple(_group(group, what) for group in items_of(item, "vfGroups", what)),
         mtu=number_of(item.get("mtu") or 0, f"{what}: spec mtu"),
-        link_type=str(item.get("linkType") or ""),
-        eswitch_mode=str(item.get("eSwitchMode") or ""),
+        link_type=text_at(WORD, item, "linkType", what),
+        eswitch_mode=text_at(WORD, item, "eSwitchMode", what),
         external=bool(item.get("externallyManaged", False)),
     )
 
@@ -54,9 +66,9 @@ def _wanted(item: Resource, what: str) -> WantedInterface:
 def _group(group: Resource, what: str) -> VfGroup:
     first, last = vf_range(str(group.get("vfRange", "")), what)
     return VfGroup(
-        policy=str(group.get("policyName", "")),
-        resource=str(group.get("resourceName", "")),
-        device_type=str(group.get("deviceType") or ""),
+        policy=text_at(OBJECT_NAME, group, "policyName", what),
+        resource=text_at(WORD, group, "resourceName", what),
+        device_type=text_at(WORD, group, "deviceType", what),
         mtu=number_of(group.get("mtu") or 0, f"{what}: mtu of a vfGroup"),
         rdma=bool(group.get("isRdma", False)),
         first=first,
@@ -77,29 +89,34 @@ def vf_range(text: str, what: str) -> typing.Tuple[int, int]:
 
 def _interface(item: Resource, what: str) -> StateInterface:
     return StateInterface(
-        name=str(item.get("name", "")),
-        address=str(item.get("pciAddress", "")).lower(),
-        vendor=str(item.get("vendor", "")).lower(),
-        device=str(item.get("deviceID", "")).lower(),
-        driver=item.get("driver"),
-        link_type=item.get("linkType"),
-        mtu=item.get("mtu"),
+        name=text_at(INTERFACE, item, "name", what),
+        address=text_at(PCI_ADDRESS, item, "pciAddress", what),
+        vendor=text_at(PCI_ID, item, "vendor", what),
+        device=text_at(PCI_ID, item, "deviceID", what),
+        driver=text_at(WORD, item, "driver", what) or None,
+        link_type=text_at(WORD, item, "linkType", what) or None,
+        mtu=_number_at(item, "mtu", what),
         total_vfs=number_of(item.get("totalvfs", 0), f"{what}: totalvfs"),
         vfs_count=number_of(item.get("numVfs", 0), f"{what}: numVfs"),
-        vfs=tuple(
-            StateVf(
-                index=number_of(vf.get("vfID"), f"{what}: vfID"),
-                address=str(vf.get("pciAddress", "")).lower(),
-                driver=vf.get("driver"),
-                name=vf.get("name"),
-                guid=vf.get("guid"),
-                mtu=vf.get("mtu"),
-            )
-            for vf in items_of(item, "Vfs", what)
-        ),
-        eswitch_mode=item.get("eSwitchMode"),
-        admin_state=item.get("linkAdminState"),
+        vfs=tuple(_function(vf, what) for vf in items_of(item, "Vfs", what)),
+        eswitch_mode=text_at(WORD, item, "eSwitchMode", what) or None,
+        admin_state=text_at(WORD, item, "linkAdminState", what) or None,
     )
+
+
+def _function(vf: Resource, what: str) -> StateVf:
+    return StateVf(
+        index=number_of(vf.get("vfID"), f"{what}: vfID"),
+        address=text_at(PCI_ADDRESS, vf, "pciAddress", what),
+        driver=text_at(WORD, vf, "driver", what) or None,
+        name=text_at(INTERFACE, vf, "name", what) or None,
+        guid=text_at(HARDWARE_ADDRESS, vf, "guid", what) or None,
+        mtu=_number_at(vf, "mtu", what),
+    )
+
+
+def _number_at(parent: Resource, key: str, what: str) -> typing.Optional[int]:
+    return None if parent.get(key) is None else number_of(parent[key], f"{what}: {key}")
 
 
 def policy(resource: Resource) -> Policy:
@@ -145,7 +162,7 @@ def node_pool(resource: Resource) -> NodePool:
         # without a selector it has all nodes [sriov-network-operator controllers/drain_controller_helper.go findNodePoolConfig]
         selector=selector_of(spec, "nodeSelector", f"SriovNetworkPoolConfig {name}") or LabelSelector(),
         max_unavailable=None if limit is None else str(limit),
-        rdma_mode=str(spec.get("rdmaMode") or ""),
+        rdma_mode=text_at(WORD, spec, "rdmaMode", f"SriovNetworkPoolConfig {name}"),
         offload=bool(mapping_at(spec, "ovsHardwareOffloadConfig").get("name")),
     )
 
@@ -170,9 +187,9 @@ def supported_nics(resource: Resource) -> typing.Tuple[SupportedNic, ...]:
     """
     found = []
     for name, value in sorted(mapping_at(resource, "data").items()):
-        ids = str(value).lower().split()
-        if len(ids) != 3:
-            raise ResourceError(f"{title_of(resource)}: data[{name}] is '{value}'; expected three PCI ids: vendor, physical and virtual function")
+        ids = str(value).lower().split() if len(str(value)) < 100 else []
+        if len(ids) != 3 or not all(map(PCI_ID.fits, ids)):
+            raise ResourceError(f"{title_of(resource)}: data[{shown(name)}] is '{shown(value)}'; expected three PCI ids: vendor, physical and virtual function")
         found.append(SupportedNic(*ids))
     return tuple(found)
 
@@ -190,9 +207,9 @@ def installation(resource: Resource) -> OperatorInstallation:
     tag = image.rsplit(":", 1)[1] if ":" in image.rsplit("/", 1)[-1] and "@" not in image else ""
     return OperatorInstallation(
         deployment=work,
-        version=str(labels.get("app.kubernetes.io/version") or environment.get("RELEASE_VERSION") or tag),
+        version=known(VERSION, labels.get("app.kubernetes.io/version") or environment.get("RELEASE_VERSION") or tag),
         origin=origin_of(labels, work.namespace),
-        resource_prefix=environment.get("RESOURCE_PREFIX", ""),
+        resource_prefix=known(SUBDOMAIN, environment.get("RESOURCE_PREFIX")),
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import typing
 
+from ..._model.boundary.words import WORD
 from ..._model.errors import ParseError
 
 _SOURCE, _FORM = "devlink", "the versions of one PCI function, in JSON"
@@ -36,7 +37,7 @@ def parse(text: str, address: str) -> Info:
         said = {name: {key: part[key] for key in (*_VERSIONS, "fw.psid") if key in part} for name, part in parts.items()}
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise ParseError(_SOURCE, text, _FORM) from None
-    if not all(isinstance(value, str) and value.strip() for part in said.values() for value in part.values()):
+    if not all(WORD.fits(value) for part in said.values() for value in part.values()):
         raise ParseError(_SOURCE, text, _FORM)
     # the stored version is compared with the running one, so that both must be of one component
     key = next((name for name in _VERSIONS if name in said["running"]), "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import typing
 
+from ..._model.boundary.devices import INTERFACE
 from ..._model.errors import ParseError
 from ..._model.hca import VfAdministration
 from .sysfs import guid_of_bytes
@@ -42,7 +43,7 @@ def vf_settings(text: str) -> typing.Dict[str, Settings]:
         if len(settings) < len(vfs):
             raise ParseError(f"{_TOOL}, vfinfo_list of {name}", str(vfs), "a list with each VF once")
         if settings:
-            found[_expect("ifname", name, str, "the name of an interface")] = settings
+            found[INTERFACE.of(name, f"{_TOOL}, ifname")] = settings
     return found
 
 

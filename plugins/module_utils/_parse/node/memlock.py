@@ -11,19 +11,24 @@ import dataclasses
 import re
 import typing
 
+from ..._model.boundary.devices import RDMA_DEVICE
 from ..._model.errors import RdmaError
 from ..._model.host import MemlockProof
+from ..._model.text import plain
 
+_LONGEST = 300
 _KEYS = re.compile(r"^(user|soft|hard|device|asked|code) (\S+)$", re.MULTILINE)
 #: the registration failed
 _REFUSED = ("Couldn't register MR",)
 #: printed only after the registration, also where what comes behind it fails
 _REGISTERED = ("local address:", "Couldn't create CQ", "Couldn't create QP", "Failed to modify QP to INIT", "Couldn't get local LID", "Couldn't get port info")
-_LONGEST = 300
 
 
 class MemlockError(RdmaError):
     """Text that is not what the pod prints."""
+
+    def __init__(self, seen: str) -> None:
+        super().__init__(plain(seen, 2 * _LONGEST))
 
 
 def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
@@ -39,7 +44,7 @@ def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
         user=_number(seen["user"], "user"),
         soft=_limit(seen["soft"], "soft"),
         hard=_limit(seen["hard"], "hard"),
-        device=seen.get("device", ""),
+        device=RDMA_DEVICE.parse(seen.get("device")) or "",
         asked=_number(seen["asked"], "asked"),
     )
     lines = [line.strip()[:_LONGEST] for line in text.splitlines() if line.strip() and not _KEYS.match(line)]

@@ -8,6 +8,7 @@ import json
 import re
 import typing
 
+from ..._model.boundary.devices import INTERFACE
 from ..._model.errors import ParseError
 
 _TOOL, _FILE = "ip -json neigh show", "/proc/net/route"
@@ -28,10 +29,10 @@ def neighbours(text: str) -> typing.Dict[str, typing.Tuple[str, ...]]:
     found: typing.Dict[str, typing.Set[str]] = {}
     for entry in _list(text, entries):
         name, address, states = (entry.get(key) for key in ("dev", "lladdr", "state")) if isinstance(entry, dict) else (None, None, None)
-        if not isinstance(name, str) or not isinstance(address, (str, type(None))):
+        if not INTERFACE.fits(name) or not isinstance(address, (str, type(None))):
             raise ParseError(_TOOL, str(entry), "an object with dev and lladdr")
         if address and _HARDWARE_ADDRESS.match(address.lower()) and not set(map(str, _list(text, states or []))) & set(_NOT_SEEN):
-            found.setdefault(name, set()).add(address.lower())
+            found.setdefault(str(name), set()).add(address.lower())
     return {name: tuple(sorted(addresses)) for name, addresses in found.items()}
 
 
@@ -49,7 +50,7 @@ def default_routes(text: str) -> typing.Tuple[str, ...]:
         if len(fields) < 8:
             raise ParseError(_FILE, line, "8 columns or more")
         if fields[1] == fields[7] == "00000000":
-            found[fields[0]] = None
+            found[INTERFACE.of(fields[0], _FILE)] = None
     return tuple(found)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import typing
 
+from ..._model.boundary.devices import PCI_ADDRESS
 from ..._model.errors import ParseError
 from ..._model.platform import VfMemory
 
@@ -22,7 +23,6 @@ _GUID_OF_BYTES = re.compile(r"\A[0-9a-f]{2}(?::[0-9a-f]{2}){7}\Z")
 _HARDWARE_ADDRESS_20 = re.compile(r"\A[0-9a-f]{2}(?::[0-9a-f]{2}){19}\Z")
 _HEX = re.compile(r"\A0x[0-9a-f]+\Z")
 _DECIMAL = re.compile(r"\A-?[0-9]{1,18}\Z")
-_PCI_ADDRESS = re.compile(r"\A[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 
 #: controller, physical function, and its VF or subfunction (net/core/devlink/port.c, __devlink_port_phys_port_name_get); hpf: of a DPU's host
 #: (mlx5 5.2); a number alone: mlx5 before 4.20
@@ -177,7 +177,7 @@ def locked_down(text: str) -> bool:
 
 def is_pci_address(name: str) -> bool:
     """Whether a folder's name is that of a PCI function, ``0000:3c:00.0``."""
-    return bool(_PCI_ADDRESS.match(name))
+    return PCI_ADDRESS.parse(name) == name
 
 
 def vf_memory(text: str) -> typing.Optional[VfMemory]:

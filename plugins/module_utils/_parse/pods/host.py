@@ -10,6 +10,9 @@ import json
 import re
 import typing
 
+from ..._model.boundary.addresses import ADDRESS, HOST_ADDRESS
+from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, PciAddress, RdmaDevice
+from ..._model.boundary.devices import Interface as DeviceName
 from ..._model.errors import ParseError, RdmaError
 from ..._model.hca import VfAdministration
 from ..node.ip_link import vf_settings
@@ -32,12 +35,12 @@ class Host:
     """
 
     probe: Probe
-    functions: typing.Dict[int, str]
-    netdevs: typing.Dict[str, typing.Tuple[str, ...]]
-    active: typing.FrozenSet[str]
-    rnics: typing.FrozenSet[str]
+    functions: typing.Dict[int, PciAddress]
+    netdevs: typing.Dict[PciAddress, typing.Tuple[DeviceName, ...]]
+    active: typing.FrozenSet[RdmaDevice]
+    rnics: typing.FrozenSet[RdmaDevice]
     settings: typing.Dict[int, VfAdministration]
-    addresses: typing.Dict[str, typing.Tuple[Interface, ...]]
+    addresses: typing.Dict[DeviceName, typing.Tuple[Interface, ...]]
 
     def device(self, function: str) -> str:
         """The RDMA device of a function in the host's namespaces.
@@ -71,7 +74,7 @@ class Host:
 
     def address(self, function: str) -> typing.Optional[str]:
         """An address of a function's interface that others can connect to, IPv4 if there is one."""
-        found = [item for netdev in self.netdevs.get(function, ()) for item in self.addresses.get(netdev, ()) if not item.is_link_local]
+        found = [item for netdev in self.netdevs.get(function, ()) for item in self.addresses.get(netdev, ()) if HOST_ADDRESS.fits(str(item.ip))]
         return next((str(item.ip) for item in sorted(found, key=lambda item: item.version)), None)
 
     def leads(self, function: str, address: str) -> bool:
@@ -94,11 +97,12 @@ def host(text: str, pf: str) -> Host:
     for line in text.splitlines():
         word, _blank, rest = line.partition(" ")
         key, _blank, value = rest.partition(" ")
-        if word == "vf" and _NUMBER.fullmatch(key) and value:
-            functions[int(key)] = value.strip().lower()
-        elif word == "net" and value:
-            netdevs.setdefault(key.lower(), []).append(value.strip())
-        elif word in devices:
+        value = value.strip()
+        if word == "vf" and _NUMBER.fullmatch(key) and PCI_ADDRESS.fits(value):
+            functions[int(key)] = value.lower()
+        elif word == "net" and PCI_ADDRESS.fits(key) and INTERFACE.fits(value):
+            netdevs.setdefault(key.lower(), []).append(value)
+        elif word in devices and RDMA_DEVICE.fits(rest.strip()):
             devices[word].add(rest.strip())
         elif word == "settings":
             try:
@@ -120,7 +124,7 @@ def _addresses(text: str) -> typing.Dict[str, typing.Tuple[Interface, ...]]:
         return {}
     found: typing.Dict[str, typing.Tuple[Interface, ...]] = {}
     for link in links if isinstance(links, list) else ():
-        if not isinstance(link, dict) or not isinstance(link.get("ifname"), str):
+        if not isinstance(link, dict) or not INTERFACE.fits(link.get("ifname")):
             continue
         own = link.get("addr_info")
         read = [_interface(item) for item in own if isinstance(item, dict)] if isinstance(own, list) else []
@@ -129,6 +133,9 @@ def _addresses(text: str) -> typing.Dict[str, typing.Tuple[Interface, ...]]:
 
 
 def _interface(item: typing.Dict[str, typing.Any]) -> typing.Optional[Interface]:
+    # the standard library takes any text for a zone
+    if not ADDRESS.fits(item.get("local")):
+        return None
     try:
         return ipaddress.ip_interface(f"{item.get('local')}/{item.get('prefixlen')}")
     except ValueError:

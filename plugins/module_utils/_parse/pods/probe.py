@@ -13,12 +13,17 @@ import json
 import re
 import typing
 
+from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, Interface, PciAddress, RdmaDevice
+from ..._model.boundary.fabric import GBPS, Gbps
+from ..._model.boundary.words import Word
 from ..._model.errors import RdmaError
 from ..._model.hca import pcie_gbps
 
 _RATE = re.compile(r"^(?P<gbps>[0-9]+(?:\.[0-9]+)?) Gb/sec")
 # five digits: more CPUs than that has no machine, and a range of them costs nothing
 _CPUS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
+_NUMA = re.compile(r"[0-9]{1,4}", re.ASCII)
+_TOOL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}", re.ASCII)
 _WIDTH = re.compile(r"^\s*[0-9]{1,3}\s*$", re.ASCII)
 _SPEED = re.compile(r"^(?P<gts>[0-9]+(?:\.[0-9]+)?) GT/s")
 
@@ -49,15 +54,15 @@ class Probe:
     :ivar pcie: of the PCI address, or of its physical function: speed x width, less the encoding, in Gb/s
     """
 
-    addresses: typing.Tuple[str, ...]
-    pci_devices: typing.Dict[str, typing.Tuple[str, ...]]
-    links: typing.Dict[str, str]
-    rates: typing.Dict[str, float]
-    pcie: typing.Dict[str, float]
-    functions: typing.Dict[str, str]
-    missing: typing.Tuple[str, ...]
-    _numa: typing.Dict[str, str]
-    _local: typing.Dict[str, typing.FrozenSet[int]]
+    addresses: typing.Tuple[PciAddress, ...]
+    pci_devices: typing.Dict[PciAddress, typing.Tuple[RdmaDevice, ...]]
+    links: typing.Dict[RdmaDevice, Interface]
+    rates: typing.Dict[RdmaDevice, Gbps]
+    pcie: typing.Dict[PciAddress, Gbps]
+    functions: typing.Dict[PciAddress, PciAddress]
+    missing: typing.Tuple[Word, ...]
+    _numa: typing.Dict[PciAddress, Word]
+    _local: typing.Dict[PciAddress, typing.FrozenSet[int]]
     _allowed: typing.FrozenSet[int]
 
     def binding(self, address: str) -> Binding:
@@ -102,7 +107,8 @@ class Probe:
 
 
 def parse(text: str) -> Probe:
-    """Parse the probe's lines ``<word> <rest>``; unknown lines are left out. Never raises: what is missing shows when it is asked for."""
+    """Parse the probe's lines ``<word> <rest>``; unknown lines are left out, and so are those whose names are none of a kernel. Never raises: what is missing
+    shows when it is asked for."""
     addresses: typing.List[str] = []
     pci_devices: typing.Dict[str, typing.List[str]] = {}
     links: typing.Dict[str, str] = {}
@@ -117,29 +123,32 @@ def parse(text: str) -> Probe:
     for line in text.splitlines():
         word, _blank, rest = line.partition(" ")
         if word == "env":
-            addresses.extend(item.lower() for item in rest.partition("=")[2].split(",") if item)
+            addresses.extend(item for item in map(PCI_ADDRESS.parse, rest.partition("=")[2].split(",")) if item)
         elif word == "rdma":
             links.update(_links(rest))
         elif word == "missing":
-            missing.append(rest.strip())
+            missing.extend(_TOOL.findall(rest))
         elif word == "allowed":
             allowed = _cpus(rest)
         elif word in ("pci", "speed", "width", "rate", "physfn", "numa", "cpus"):
-            key, _blank, value = rest.partition(" ")
-            if word == "physfn":
-                functions[key.lower()] = value.strip().lower()
-            elif word == "numa":
-                numa[key.lower()] = value.strip()
+            name, _blank, value = rest.partition(" ")
+            key, value = (RDMA_DEVICE if word == "rate" else PCI_ADDRESS).parse(name) or "", value.strip()
+            if not key:
+                continue
+            if word == "physfn" and PCI_ADDRESS.fits(value):
+                functions[key] = value.lower()
+            elif word == "numa" and _NUMA.fullmatch(value):
+                numa[key] = value
             elif word == "cpus":
-                local[key.lower()] = _cpus(value)
-            elif word == "pci":
-                pci_devices.setdefault(key.lower(), []).append(value.strip())
+                local[key] = _cpus(value)
+            elif word == "pci" and RDMA_DEVICE.fits(value):
+                pci_devices.setdefault(key, []).append(value)
             elif word == "width" and _WIDTH.match(value):
-                widths[key.lower()] = int(value)
-            else:
+                widths[key] = int(value)
+            elif word in ("rate", "speed"):
                 match = (_RATE if word == "rate" else _SPEED).match(value)
-                if match:
-                    (rates if word == "rate" else speeds)[key if word == "rate" else key.lower()] = float(match.group(1))
+                if match and GBPS.fits(float(match.group(1))):
+                    (rates if word == "rate" else speeds)[key] = float(match.group(1))
     return Probe(
         addresses=tuple(dict.fromkeys(addresses)),
         pci_devices={address: tuple(devices) for address, devices in pci_devices.items()},
@@ -181,4 +190,5 @@ def _links(text: str) -> typing.Dict[str, str]:
         return {}
     if not isinstance(entries, list):
         return {}
-    return {str(entry["ifname"]): str(entry.get("netdev", "")) for entry in entries if isinstance(entry, dict) and entry.get("ifname")}
+    named = [entry for entry in entries if isinstance(entry, dict) and RDMA_DEVICE.fits(entry.get("ifname"))]
+    return {entry["ifname"]: INTERFACE.parse(entry.get("netdev")) or "" for entry in named}

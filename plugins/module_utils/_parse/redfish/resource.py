@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.boundary.paths import PATH
 from ..._model.errors import ParseError
 
 Data = typing.Mapping[str, typing.Any]
@@ -43,8 +44,7 @@ def text_at(data: Data, name: str) -> str:
 
 def is_path(text: typing.Any) -> bool:
     """Whether it is a path on the same BMC, which a request line can hold."""
-    fits = isinstance(text, str) and text.startswith("/") and not text.startswith("//") and len(text) < 2000
-    return fits and text.isascii() and text.isprintable() and " " not in text
+    return PATH.fits(text)
 
 
 def link(data: typing.Any) -> str:

@@ -10,6 +10,7 @@ import re
 import typing
 
 from ..._model.bios import BiosJob
+from ..._model.boundary.paths import Path
 from ..._model.errors import ParseError
 from .resource import Data, inner, is_path, last, link, mapping, rows, text_at
 
@@ -33,11 +34,11 @@ class System:
     model: str
     version: str
     serial: str
-    bios: str
-    manager: str
-    reset: str = ""
+    bios: Path
+    manager: Path
+    reset: Path = ""
     resets: typing.Tuple[str, ...] = ()
-    reset_info: str = ""
+    reset_info: Path = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Bios:
 
     attributes: typing.Mapping[str, typing.Any]
     registry: str
-    settings: str
+    settings: Path
     apply_times: typing.Tuple[str, ...]
     refused: str = ""
 
@@ -60,8 +61,8 @@ class Manager:
     :ivar lockdown: path of the resource that tells whether it is locked down; empty where it has no such mode
     """
 
-    jobs: str
-    lockdown: str
+    jobs: Path
+    lockdown: Path
 
 
 def members(data: Data, source: str) -> typing.Tuple[str, ...]:

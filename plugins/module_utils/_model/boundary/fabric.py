@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What names ports in an InfiniBand fabric, and what can be true of them. [InfiniBand Architecture Specification 1.5, volume 1, 4.1]"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from .form import Form, Range, pattern
+
+_GUID = re.compile(r"0x[0-9a-f]{16}", re.ASCII)
+_PKEY = re.compile(r"0x[0-9a-f]{1,4}", re.ASCII)
+
+GUID = Form("a GUID of 0x and 16 hexadecimal digits", "0xb83fd20300e00000", 18, pattern(_GUID))
+PKEY = Form("a partition key", "0xffff", 6, pattern(_PKEY))
+#: unicast; 0xc000 and above are groups
+LID = Range("a LID", 1, 0xBFFF)
+PORT = Range("a port", 0, 255)
+GBPS = Range("a rate in Gb/s", 0, 1_000_000)
+
+Guid = typing.Annotated[str, GUID]
+PKey = typing.Annotated[str, PKEY]
+Lid = typing.Annotated[int, LID]
+Gbps = typing.Annotated[float, GBPS]

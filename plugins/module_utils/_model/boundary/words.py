@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Short texts that are neither free text nor a name of one system: states, versions, models, names of hosts in an inventory."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from .form import Form, pattern
+
+#: no braces, quotes, dollar signs, backslashes and no line ends: nothing that a template, a shell or a line protocol knows
+_WORD = re.compile(r"[A-Za-z0-9_(?][A-Za-z0-9_ .,:;+/@()=*#~%?-]{0,199}", re.ASCII)
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:+~()/ -]{0,99}", re.ASCII)
+#: a host of an inventory may be an address, and IPv6 has colons
+_HOST = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@+\[\]-]{0,252}", re.ASCII)
+#: of a container's image: place, tag, digest
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,511}", re.ASCII)
+
+WORD = Form("letters, digits and plain signs, up to 200 characters", "LinkUp", 200, pattern(_WORD))
+VERSION = Form("a version", "28.42.1000", 100, pattern(_VERSION))
+HOST = Form("the name of a host", "worker-1", 253, pattern(_HOST))
+IMAGE = Form("the name of an image", "quay.io/site/tools:1", 512, pattern(_IMAGE))
+
+Word = typing.Annotated[str, WORD]
+Version = typing.Annotated[str, VERSION]
+Host = typing.Annotated[str, HOST]
+Image = typing.Annotated[str, IMAGE]
