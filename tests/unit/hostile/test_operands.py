@@ -25,8 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, firmware, helm, ibping, subnet
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render import commands, counters
-
-from ..house.conftest import make_fabrics
+from ansible_collections.linerate.rdma.tests.unit.house.conftest import make_fabrics
 
 PLUGINS = pathlib.Path(__file__).resolve().parents[3] / "plugins"
 HOSTILE = ("-oProxyCommand=touch /tmp/x", "-x", "--", "10.0.0.2\ntouch /tmp/x", "a\0b", "a\rb", "a\x1b[2J", "a\x85b", "a\u2028b", "a\ud800b")

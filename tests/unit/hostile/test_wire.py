@@ -18,9 +18,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operand impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import Channels
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Shell, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
-
-from ..parse.test_pod_shell import Pipe
-from ..run import test_pairs
+from ansible_collections.linerate.rdma.tests.unit.parse.test_pod_shell import Pipe
+from ansible_collections.linerate.rdma.tests.unit.run import test_pairs
 
 
 class Wire:
