@@ -36,7 +36,7 @@ from ansible.plugins.connection import ConnectionBase
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable
 
 
-class Connection(ConnectionBase):  # type: ignore[misc]
+class Connection(ConnectionBase):
     """A connection that is never made."""
 
     transport = "linerate.rdma.refused"

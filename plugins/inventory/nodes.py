@@ -139,7 +139,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
 
     def _add(self, node: InventoryNode, by_ssh: bool) -> None:
         """Add one node. All that a node says of itself is marked: cores before 2.19 take a variable for a template, and run what is in it."""
-        known = outside({"node": node.name, "address": node.address, "labels": node.labels})
+        known: typing.Dict[str, typing.Any] = outside({"node": node.name, "address": node.address, "labels": node.labels})
         name = self.inventory.add_host(known["node"], group=GROUP)
         for variable, value in self._way(name, known["address"], outside(node.error), by_ssh).items():
             self.inventory.set_variable(name, variable, value)

@@ -48,4 +48,4 @@ class Unreachable(AnsibleConnectionFailure):  # type: ignore[misc]
     """A lost connection. Its message holds words of the API server, of the kubelet or of the container."""
 
     def __str__(self) -> str:
-        return outside(super().__str__())
+        return outside(str(super().__str__()))

@@ -8,11 +8,15 @@ import ast
 import inspect
 import os
 import pathlib
+import subprocess
 import sys
 import typing
 
 import pytest
+import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import ENVIRONMENT, LOGIN_ENVIRONMENT
+from ansible_collections.linerate.rdma.plugins.module_utils._model.awx import BMC_ENVIRONMENT
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operand import OperandError, one_line, operand
@@ -21,8 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, firmware, helm, ibping, subnet
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render import commands, counters
-
-from ..house.conftest import make_fabrics
+from ansible_collections.linerate.rdma.tests.unit.house.conftest import make_fabrics
 
 PLUGINS = pathlib.Path(__file__).resolve().parents[3] / "plugins"
 HOSTILE = ("-oProxyCommand=touch /tmp/x", "-x", "--", "10.0.0.2\ntouch /tmp/x", "a\0b", "a\rb", "a\x1b[2J", "a\x85b", "a\u2028b", "a\ud800b")
@@ -49,7 +52,7 @@ def test_a_line_may_begin_with_a_dash() -> None:
 
 def renderers() -> typing.List[typing.Tuple[str, typing.Callable[..., commands.Command], str]]:
     """Each public function that makes a command, with each of its parameters that is a text."""
-    found = []
+    found: typing.List[typing.Tuple[str, typing.Callable[..., commands.Command], str]] = []
     for module in (commands, counters):
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if name.startswith("_") or function.__module__ != module.__name__:
@@ -103,7 +106,7 @@ PROGRAMS: typing.Dict[str, typing.Callable[[str], typing.Any]] = {
 @pytest.mark.parametrize("value", ["-oProxyCommand=x", "-x", "a\nb"])
 def test_no_program_gets_a_value_as_an_option(program: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "require", lambda tool, _package: tool)
-    monkeypatch.setattr(command.subprocess, "Popen", lambda argv, **_more: pytest.fail(f"it ran: {argv}"))
+    monkeypatch.setattr(subprocess, "Popen", lambda argv, **_more: pytest.fail(f"it ran: {argv}"))
     with pytest.raises(OperandError):
         PROGRAMS[program](value)
 
@@ -214,10 +217,25 @@ def test_helm_gets_what_a_registry_needs_and_nothing_of_ours(monkeypatch: pytest
     for name in ("RDMA_BMC_PASSWORD", "K8S_AUTH_API_KEY", "AWS_SECRET_ACCESS_KEY", "DOCKER_AUTH_CONFIG"):
         monkeypatch.setenv(name, "x")
     seen: typing.List[str] = []
-    monkeypatch.setattr(helm, "read_documents", lambda text: seen.extend(text.split()) or [])
+
+    def read(text: str) -> typing.List[typing.Any]:
+        seen.append(text)
+        return []
+
+    monkeypatch.setattr(helm, "read_documents", read)
     helm.default_values(str(binary), Chart("chart", "1", "ns", "name"))
-    assert {"AWS_SECRET_ACCESS_KEY", "DOCKER_AUTH_CONFIG", "HOME" if "HOME" in os.environ else "PATH"} <= set(seen)
-    assert {"RDMA_BMC_PASSWORD", "K8S_AUTH_API_KEY"}.isdisjoint(seen)
+    told = seen[0].split()
+    assert {"AWS_SECRET_ACCESS_KEY", "DOCKER_AUTH_CONFIG", "HOME" if "HOME" in os.environ else "PATH"} <= set(told)
+    assert {"RDMA_BMC_PASSWORD", "K8S_AUTH_API_KEY"}.isdisjoint(told)
+
+
+def test_helm_of_the_role_gets_no_secrets_of_ours() -> None:
+    role = PLUGINS.parent / "roles" / "operators"
+    tasks = yaml.safe_load((role / "tasks" / "release.yml").read_text(encoding="utf-8"))
+    running = [task for task in tasks if {"ansible.builtin.command", "kubernetes.core.helm", "kubernetes.core.helm_info"} & set(task)]
+    assert len(running) == 4 and {task.get("environment") for task in running} == {"{{ operators_helm_environment }}"}
+    emptied = yaml.safe_load((role / "vars" / "main.yml").read_text(encoding="utf-8"))["operators_helm_environment"]
+    assert set(emptied) == {*BMC_ENVIRONMENT.values(), ENVIRONMENT, *LOGIN_ENVIRONMENT.values()} and set(emptied.values()) == {""}
 
 
 def test_an_error_of_a_value_is_one_of_ours() -> None:

@@ -100,7 +100,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         server = typing.cast(Server, self.server)
         path, _mark, query = self.path.partition("?")
-        code, body = 200, {"kind": "APIGroupList", "groups": [], "versions": ["v1"], "gitVersion": "v1.34.4", "major": "1", "minor": "34"}
+        code = 200
+        body: typing.Dict[str, typing.Any] = {"kind": "APIGroupList", "groups": [], "versions": ["v1"], "gitVersion": "v1.34.4", "major": "1", "minor": "34"}
         if path == "/api/v1/nodes":
             chosen = server.nodes[:2] if "way" in query else server.nodes
             body = {"kind": "NodeList", "metadata": {}, "items": chosen}
@@ -129,6 +130,13 @@ ON_NODES: Play = {
         {"name": "Show the variables", "ansible.builtin.debug": {"var": "hostvars[inventory_hostname]"}},
         {"name": "Connect", "ansible.builtin.raw": "true", "register": "connected", "ignore_errors": True},
         {"name": "Show what was said", "ansible.builtin.debug": {"msg": "{{ connected.msg | default('') }} {{ connected }}"}},
+        {
+            "name": "Look at the node whose address is refused",
+            "linerate.rdma.node_info": {"facts_dir": "{{ report }}", "run": "run-1"},
+            "when": "ansible_connection == 'linerate.rdma.refused'",
+            "register": "looked",
+        },
+        {"name": "Show what the look said", "ansible.builtin.debug": {"msg": "{{ looked.msg | default('') }}"}},
         {"name": "Keep what was said", "ansible.builtin.set_fact": {"said": "{{ connected.msg | default('') }}"}},
         {"name": "Show what was kept", "ansible.builtin.debug": {"msg": "{{ said }}"}},
     ],
@@ -241,6 +249,9 @@ def test_no_text_of_a_cluster_is_a_template(tmp_path: pathlib.Path, server: Serv
     # the good address is reached by ssh, the bad one not at all, and both are named
     assert "10.0.0.2" in found.called and "MARK" not in found.called and "worker-1" not in found.called
     assert "Node worker-1: its InternalIP" in " ".join(found.output.split())
+    # its stage says so
+    seen = json.loads((tmp_path / "report" / "facts" / "hcas" / "worker-1.json").read_text())
+    assert seen["error"].startswith("unreachable: ") and "its InternalIP" in seen["error"]
     assert "Show it again" in found.output and "Show the refusal" in found.output and "MARK" in found.output
 
 

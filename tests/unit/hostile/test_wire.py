@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import time
 import typing
@@ -12,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operand import OperandError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import Channels
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Shell, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
-
-from ..parse.test_pod_shell import Pipe
+from ansible_collections.linerate.rdma.tests.unit.parse.test_pod_shell import Pipe
+from ansible_collections.linerate.rdma.tests.unit.run import test_pairs
 
 
 class Wire:
@@ -75,3 +77,42 @@ def test_a_name_stays_a_part_of_its_path(name: str) -> None:
 def test_names_of_kubernetes_are_parts_of_paths() -> None:
     assert path_of("Pod", "default", "a.b-1") == "/api/v1/namespaces/default/pods/a.b-1"
     assert path_of("Node", "", "system:node@x") == "/api/v1/nodes/system:node@x"
+
+
+class OneHostile(test_pairs.Api):
+    """An API server whose pod on node b tells a hostile text: as its address, or as its RDMA device."""
+
+    def __init__(self, address: str = "", device: str = "") -> None:
+        super().__init__(nodes=("a", "b", "c"))
+        self.hostile_address, self.hostile_device = address, device
+
+    def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        pod = super().create(definition)
+        annotations = pod["metadata"]["annotations"]
+        if self.hostile_address and pod["node"] == "b":
+            status = [{"name": "test/net", "interface": "net1", "ips": [self.hostile_address]}]
+            annotations["k8s.v1.cni.cncf.io/network-status"] = json.dumps(status)
+        return pod
+
+    def greeting(self, pod: str, node: str) -> CommandResult:
+        if node != "b" or not self.hostile_device:
+            return super().greeting(pod, node)
+        return CommandResult("shell", 0, f"rdma {json.dumps([{'ifname': self.hostile_device, 'netdev': 'net1'}])}\n")
+
+
+@pytest.mark.parametrize(
+    "api",
+    [
+        lambda: OneHostile(address="10.0.0.2\n9 touch /tmp/x"),
+        lambda: OneHostile(address="-oProxyCommand=x"),
+        lambda: OneHostile(device="siw0\n9 touch /tmp/x"),
+        lambda: OneHostile(device="--use_hugepages"),
+    ],
+)
+def test_a_hostile_pod_is_refused_and_the_others_are_measured(api: typing.Callable[[], OneHostile]) -> None:
+    server = api()
+    facts, _lines = test_pairs.run(server, ("a", "b", "c"))
+    assert [(pod.node, bool(pod.error)) for pod in sorted(facts.pods, key=lambda pod: pod.node)] == [("a", False), ("b", True), ("c", False)]
+    assert {(pair.client, pair.server) for pair in facts.pairs if pair.average_gbps} == {("a", "c"), ("c", "a")}
+    words = [word for _tool, _end, _node, command in server.ran for word in command]
+    assert not [word for word in words if "touch" in word or "Proxy" in word or "hugepages" in word]
