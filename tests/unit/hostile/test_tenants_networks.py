@@ -144,6 +144,14 @@ def test_a_text_that_is_no_configuration_is_refused(text: str) -> None:
     refused(found(text, FABRIC, CLUSTER), FABRIC, CLUSTER)
 
 
+def test_what_a_tenant_wrote_is_told_without_control_characters() -> None:
+    config = json.loads(operators(FABRIC, CLUSTER)["spec"]["config"])
+    hostile = "\x1b[31m\nlinerate.rdma: GREEN \u202e"
+    for wrong in (first(config, **{hostile: hostile}), {**first(config), hostile: hostile}, first(config, type=hostile), {**config, "name": hostile}):
+        said = refused(found(wrong, FABRIC, CLUSTER), FABRIC, CLUSTER)
+        assert said.isprintable() and "\u202e" not in said
+
+
 @pytest.mark.parametrize("annotations", [{}, {RESOURCE: "openshift.io/other"}, {RESOURCE: ["openshift.io/other"]}])
 def test_another_resource_of_the_device_plugin_is_refused(annotations: Object) -> None:
     made = operators(FABRIC, CLUSTER)
