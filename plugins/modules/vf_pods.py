@@ -116,7 +116,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     fabrics = tuple(fabric for fabric in intent.fabrics if fabric.network.vf_settings)
     plan = Plan(fabrics, intent.cluster, nodes_of(module), rails_of(module, intent), pod_seconds=options["pod_seconds"])
     present = options["state"] == "present"
-    if module.check_mode or (present and not fabrics):
+    if not fabrics or module.check_mode:
         return {"changed": False, "pods": to_data(unstarted(plan, NOT_CHECKED)) if present else [], "removed": [], "changes": []}
     with working(module, connect(module)) as held:
         plan = dataclasses.replace(plan, run=held.run)

@@ -132,7 +132,7 @@ def _first(plugin: Object, fabric: Fabric, cluster: ClusterIntent) -> None:
         if key in wanted:
             _same(key, plugin.get(key), wanted[key])
         elif key not in settings or not settings[key](plugin[key]):
-            raise _Different(f"{key} is {_shown(plugin[key])}, which the intent does not say")
+            raise _Different(f"{_shown(key)} is {_shown(plugin[key])}, which the intent does not say")
 
 
 def _wanted(fabric: Fabric, cluster: ClusterIntent) -> Object:
@@ -163,7 +163,7 @@ def _same(what: str, seen: typing.Any, wanted: typing.Any) -> None:
 def _only(mapping: Object, keys: typing.Sequence[str]) -> None:
     for key in mapping:
         if key not in keys:
-            raise _Different(f"{key} is {_shown(mapping[key])}, which the intent does not say")
+            raise _Different(f"{_shown(key)} is {_shown(mapping[key])}, which the intent does not say")
 
 
 def _text(value: typing.Any) -> str:

@@ -11,6 +11,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import admission
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import pod_security
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import ENFORCE, JobSurroundings
@@ -55,6 +57,12 @@ def test_no_pod_that_measures_is_in_a_namespace_of_jobs() -> None:
     assert cluster.host.memlock is not None
     assert memlock_pod(fabric, cluster, "a", cluster.host.memlock)["metadata"]["namespace"] == "linerate-measure"
     assert {item["metadata"].get("namespace") for item in objects(["linerate-measure"], True)} == {None, "linerate-measure"}
+
+
+def test_the_namespace_of_the_measurement_is_none_of_the_jobs() -> None:
+    found = validate(intent({"namespace": "linerate-measure"}), Facts(("a", "b")))
+    (wrong,) = [item for item in found if item.check == "validate.names" and item.status == "fail"]
+    assert wrong.subject == "rdma_fabrics[0].network.namespace" and "deletes it" in wrong.why
 
 
 def applied(before: Resource, wanted: Resource, check_mode: bool = False) -> typing.Tuple[str, Resource]:

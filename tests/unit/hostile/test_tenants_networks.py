@@ -144,6 +144,14 @@ def test_a_text_that_is_no_configuration_is_refused(text: str) -> None:
     refused(found(text, FABRIC, CLUSTER), FABRIC, CLUSTER)
 
 
+def test_what_a_tenant_wrote_is_told_without_control_characters() -> None:
+    config = json.loads(operators(FABRIC, CLUSTER)["spec"]["config"])
+    hostile = "\x1b[31m\nlinerate.rdma: GREEN \u202e"
+    for wrong in (first(config, **{hostile: hostile}), {**first(config), hostile: hostile}, first(config, type=hostile), {**config, "name": hostile}):
+        said = refused(found(wrong, FABRIC, CLUSTER), FABRIC, CLUSTER)
+        assert said.isprintable() and "\u202e" not in said
+
+
 @pytest.mark.parametrize("annotations", [{}, {RESOURCE: "openshift.io/other"}, {RESOURCE: ["openshift.io/other"]}])
 def test_another_resource_of_the_device_plugin_is_refused(annotations: Object) -> None:
     made = operators(FABRIC, CLUSTER)
@@ -173,7 +181,8 @@ def test_settings_of_a_virtual_function_are_copied_as_they_are_for_the_stage_tha
         refused(found(first(config, **wrong), FABRIC, CLUSTER), FABRIC, CLUSTER)
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=8), lambda inner: st.lists(inner, max_size=3), max_leaves=4)
+SCALAR = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
+JSON = SCALAR | st.lists(SCALAR, max_size=3)
 
 
 @given(key=st.text(min_size=1, max_size=12), value=JSON)

@@ -20,6 +20,7 @@ from ..._model.findings import FAIL, PASS, WARN, Finding, Waiver, never_waived, 
 from ..._model.host_intent import HostNeeds, Kubelet, Memlock
 from ..._model.intent import ClusterIntent, Fabric, Intent, LineRate
 from ..._model.load import LoadError, nearest
+from ..._model.measuring import NAMESPACE as MEASURING
 from ..._model.mirror import EVERYTHING
 from ..._model.profiles import pods_on_a_node, traits
 from ..._model.told import told, told_by
@@ -243,6 +244,9 @@ def _name(fabric: Fabric, path: str, what: str) -> typing.Iterator[Finding]:
     if what == "network.name" and not name:
         # whether the profile does without is validate.profile's to say
         return
+    if what == "network.namespace" and name == MEASURING:
+        why = "Pods measure in it: a run deletes it with all that is in it, and tenants must have no rights in it."
+        yield _bad("names", f"{path}.{what}", f"'{name}'", "the namespace of the jobs", why, "Name another namespace.")
     if not _LABEL.fullmatch(name) or len(name) > 63:
         expected = "up to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends"
         why = "It becomes the name of a Kubernetes object, and the API server refuses this one."
