@@ -34,7 +34,9 @@ options:
     elements: str
     default: []
   wait_seconds:
-    description: With O(state=released), the maximum time in seconds to wait for the nodes.
+    description:
+      - With O(state=released), the maximum time in seconds to wait for the nodes.
+      - Each request waits as long for an API server that is away.
     type: int
     default: 1800
 extends_documentation_fragment:
