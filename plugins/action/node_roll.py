@@ -36,6 +36,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll impo
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_firmware, of_kernel
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
+from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
 from ansible_collections.linerate.rdma.plugins.module_utils._run.looked_source import Looked
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits, Roller
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL
@@ -63,11 +64,14 @@ class ActionModule(ControllerAction):
         parallel={"type": "int", "default": PARALLEL},
         delete_unmanaged={"type": "bool", "default": False},
         prove={"type": "bool", "default": False},
+        resume_checks={"type": "bool", "default": False},
         drain_seconds={"type": "int", "default": 1800},
         reset_seconds={"type": "int", "default": 1800},
     )
 
     def work(self, options: Result, variables: Result) -> Result:
+        if options["resume_checks"]:
+            return self._resume_checks(options)
         folder = FactFolder(options["facts_dir"], options["run"])
         if options["prove"]:
             before: NodeRoll = load(NodeRoll, folder.value(FACT), FACT)
@@ -90,6 +94,14 @@ class ActionModule(ControllerAction):
         diff = {"diff": {"before": "", "after": after}} if done.changes else {}
         counts = {state: states.count(state) for state in dict.fromkeys(states)}
         return {"changed": bool(done.changes), "plan": list(lines(done.plan)), "changes": list(done.changes), "reset": reset, "counts": counts, **diff}
+
+    def _resume_checks(self, options: Result) -> Result:
+        """Only let go on what a roll has paused that was killed, or whose node did not come back."""
+        caller = Caller("node_roll", options, bool(self._task.check_mode))
+        with working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held:
+            checks = HealthChecks(held.cluster, lambda line: Display().display(f"  {line}"))
+            done = checks.ours() if caller.check_mode else checks.release_all(True)
+        return {"changed": bool(done), "plan": [], "changes": [f"{check} goes on" for check in done], "reset": [], "counts": {}}
 
     def _roll(self, options: Result, variables: Result, folder: FactFolder, nodes: typing.Tuple[str, ...]) -> NodeRoll:
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")

@@ -37,6 +37,8 @@ options:
   kinds:
     description:
       - Kinds to remove, in this order.
+      - A V(Namespace) with objects that the collection did not make is not removed. RV(applied[].refusal) lists them. The user needs the right to list all
+        resources in the namespace. Otherwise it is not removed either. In check mode the module does not look for such objects.
       - V(SecurityContextConstraints) can be the only kind. It includes the C(ServiceAccount), the C(Role) and the C(RoleBinding) in O(namespaces) that let
         OpenShift admit the pods that measure. A run removes them itself, unless it is killed.
     type: list

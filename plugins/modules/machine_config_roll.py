@@ -34,7 +34,9 @@ options:
     elements: str
     default: []
   wait_seconds:
-    description: With O(state=released), the maximum time in seconds to wait for the nodes.
+    description:
+      - With O(state=released), the maximum time in seconds to wait for the nodes.
+      - Each request waits as long for an API server that is away, and for at most 10 minutes with the other states.
     type: int
     default: 1800
 extends_documentation_fragment:
@@ -120,7 +122,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS, KubeletStand
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.patience import PatientCluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.patience import AWAY, PatientCluster
 from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import Roller
 
 
@@ -132,8 +134,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         return answer
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
         nodes = folder.start().nodes if (folder := folder_of(module)) else ()
-        # the roll reboots nodes that the API server may run on
-        cluster = PatientCluster(held.cluster, options["wait_seconds"], time.monotonic, time.sleep, say)
+        # the roll reboots nodes that the API server may run on, and that may be its only one
+        away = options["wait_seconds"] if options["state"] == "released" else AWAY
+        cluster = PatientCluster(held.cluster, away, time.monotonic, time.sleep, say)
         roller = Roller(cluster, time.monotonic, time.sleep, say)
         if options["state"] == "released":
             rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"], nodes)

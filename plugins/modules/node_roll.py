@@ -32,8 +32,14 @@ description:
     ID, and reads the BIOS again.
   - If C(rdma_cluster.disruption) is not V(reboot), a plan that needs a reset is refused before anything is changed.
   - C(rdma_cluster.node_pool.max_unavailable) nodes are away at the same time, or one where it is not set. Nodes that are not C(Ready), or are cordoned,
-    count.
-  - The drain uses evictions, so a C(PodDisruptionBudget) is obeyed. Pods of a C(DaemonSet) and static pods stay.
+    count, also those outside of the inventory that C(rdma_cluster.node_selector) takes. They are counted anew before each wave.
+  - Of the control-plane nodes, one is away at most. It is left out while another one is not C(Ready) or is cordoned, or while etcd does not have a member
+    that is C(Ready) on each of them. The plan names single-node and compact clusters.
+  - A node that a C(MachineHealthCheck) or a C(NodeHealthCheck) watches is left out, unless C(rdma_cluster.pause_health_checks) is true. These are then
+    paused until the nodes are back. A pause of somebody else stays.
+  - The drain uses evictions, so a C(PodDisruptionBudget) is obeyed. Pods of a C(DaemonSet) and static pods stay. Each eviction names the UID of its pod.
+  - As with C(kubectl drain), a pod with C(emptyDir) data or without a controller stops the drain, unless C(rdma_cluster.drain) allows it.
+  - While the API server is away (status 5xx, a broken connection, or 429), each step waits for it, for at most 10 minutes.
   - A node that cannot be done is left out, and RV(counts) counts it. Reasons are a BMC that gives no answer, a value that the BIOS does not take, a
     C(PodDisruptionBudget) that allows no eviction, pods that no controller makes again, and a C(MachineConfigPool) that changes the node.
   - The first node that fails ends the roll. Later nodes are not changed.
@@ -78,13 +84,21 @@ options:
     type: int
     default: 512
   delete_unmanaged:
-    description: Let a drain delete pods that no controller makes again. Otherwise a node with such a pod is left out.
+    description:
+      - Let a drain delete pods that no controller makes again. Otherwise a node with such a pod is left out.
+      - The same as C(rdma_cluster.drain.force).
     type: bool
     default: false
   prove:
     description:
       - Only see whether nodes that are V(unproven) are as wanted now, by the new facts of this run. It resets nothing.
       - A node that still differs is V(failed), and no later run resets it for the same difference.
+    type: bool
+    default: false
+  resume_checks:
+    description:
+      - Only let the health checks go on that a run of the collection has paused and that was killed, also if a node is not back. It resets nothing.
+      - The role C(teardown) does that.
     type: bool
     default: false
   drain_seconds:

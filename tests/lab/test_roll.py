@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import json
+import sys
 import typing
 
 import pytest
+import yaml
 
 from .conftest import SETTINGS, Lab
+from .unavailable_api import kubeconfig_of
 
 PLATFORM, NODE = "playbooks/platform.yml", "worker-2"
 
@@ -51,6 +54,27 @@ def test_what_differs_in_the_bios_is_brought_about_by_one_reboot(lab: Lab) -> No
 
         again = lab.playbook(PLATFORM, variables=asked("reboot"))
         assert again.code == 0 and node_of(lab) == after, again.end
+
+
+@pytest.mark.thorough
+def test_an_api_server_that_answers_503_in_the_middle_of_a_roll_is_waited_for(lab: Lab) -> None:
+    port, closed, kubeconfig = 18643, lab.folder / "closed", lab.folder / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(kubeconfig_of(port)))
+    way = (sys.executable, "-m", "tests.lab.unavailable_api", ".lab/pki/admin.kubeconfig", str(port), str(closed))
+    with lab.fault("iommu-off", worker=NODE), lab.background(*way, said="ready"):
+        before = node_of(lab)
+        with lab.running(PLATFORM, variables=asked("reboot"), kubeconfig=str(kubeconfig)) as playbook:
+            # it was reset, and is waited for
+            playbook.await_text(f"{NODE}: still up")
+            closed.touch()
+            playbook.await_text("the API server is away")
+            closed.unlink()
+            done = playbook.wait()
+        assert done.code == 0, done.end
+        assert "the API server answers again" in done.output
+        assert done.finding("platform", "platform.roll", NODE)["status"] == "pass"
+        after = node_of(lab)
+        assert after[0] != before[0] and after[1]
 
 
 @pytest.mark.thorough

@@ -19,6 +19,8 @@ from .conftest import MANAGED, SETTINGS, Lab
 from .scenarios import OPERATORS
 
 OPERATOR = "sriov-network-operator"
+#: a namespace with the label of the collection
+STRANGE = "linerate-strange"
 MADE = ("v1/Namespace", "apps/v1/Deployment", "apps/v1/DaemonSet", "v1/ConfigMap", "v1/Secret", "v1/ServiceAccount", "rbac.authorization.k8s.io/v1/ClusterRole")
 CUSTOM = ("SriovNetworkNodePolicy", "SriovNetwork", "SriovIBNetwork", "SriovOperatorConfig", "SriovNetworkNodeState")
 
@@ -61,6 +63,22 @@ def test_check_mode_on_a_bare_cluster_shows_what_would_be_made_and_touches_nothi
     assert "+  resourceName: igb_storage" in run.output
     # not installed and not proven is not a pass, but it is no failure of the intent either
     assert run.records["network"]["gate"] != "open"
+
+
+@pytest.mark.thorough
+def test_a_namespace_with_a_stranger_s_volume_claim_stays_until_the_claim_is_gone(lab: Lab) -> None:
+    label, _equals, value = MANAGED.partition("=")
+    lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": STRANGE, "labels": {label: value}}})
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": {"requests": {"storage": "1Gi"}}}
+    with lab.present({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": STRANGE}, "spec": spec}):
+        run = lab.playbook("teardown.yml", variables={"teardown_operator": True})
+        assert run.code != 0 and STRANGE in lab.namespaces(), run.end
+        assert [item["metadata"]["name"] for item in lab.objects("v1/PersistentVolumeClaim") if item["metadata"]["namespace"] == STRANGE] == ["data"]
+        # the text is wrapped
+        said = " ".join(run.output.split())
+        assert f"teardown.object Namespace {STRANGE}: fail" in said and "(1): PersistentVolumeClaim data" in said, run.end
+    again = lab.playbook("teardown.yml", variables={"teardown_operator": True})
+    assert again.code == 0 and STRANGE not in lab.namespaces(), again.end
 
 
 @pytest.mark.thorough

@@ -222,9 +222,8 @@ def remove(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
             result, _warnings = cluster.apply(_bare(item), FIELD_MANAGER, dry_run=check_mode)
             return Outcome(dataclasses.replace(applied, action="released"), stable(item), stable(result))
         uid = item["metadata"].get("uid")
-        # another object of this name has been made since, and is not the one that was looked at
-        only = {"only": {"uid": uid}} if uid else {}
-        there = cluster.delete(kind_of(item), applied.namespace, applied.name, dry_run=check_mode, **only)
+        # another object of this name that has been made since is not the one that was looked at
+        there = cluster.delete(kind_of(item), applied.namespace, applied.name, dry_run=check_mode, only={"uid": uid} if uid else None)
     except ApiError as error:
         return Outcome(_refused(applied, error), stable(item), stable(item))
     return Outcome(dataclasses.replace(applied, action="deleted" if there else "absent"), stable(item))

@@ -13,6 +13,8 @@ import typing
 from .kubernetes import ApiError, Clock, Cluster, Resource
 
 T = typing.TypeVar("T")
+#: seconds that an API server may be away at one step: as long as a machine of its control plane takes to boot
+AWAY = 600.0
 #: seconds between two attempts: the first pause, and the longest
 FIRST, LONGEST = 1.0, 15.0
 #: of refusals with a status of 5xx, what stays so: the eviction API names two PodDisruptionBudgets in this way

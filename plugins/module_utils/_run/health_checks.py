@@ -71,16 +71,24 @@ class HealthChecks:
             self._say(f"{check}: paused, until its nodes are back")
         return mine
 
-    def release_all(self) -> typing.List[HealthCheck]:
+    def ours(self) -> typing.List[HealthCheck]:
+        """Those that a run of the collection has paused.
+
+        :raises ApiError: the server cannot be reached
+        """
+        return self._ours()[0]
+
+    def release_all(self, whatever: bool = False) -> typing.List[HealthCheck]:
         """Let all go on that a run of the collection has paused, unless a node that a roll has taken down is not back; those that do.
 
+        :param whatever: also where such a node is not back: nobody will bring it back
         :raises ApiError: the server cannot be reached, or refuses
         """
         checks, resources = self._ours()
         if not checks:
             return []
         nodes = [(core.node(item), ANNOTATION in mapping_at(item, "metadata", "annotations")) for item in resources]
-        return self.release(checks, [node.name for node, rolled in nodes if rolled and not node.ready])
+        return self.release(checks, [node.name for node, rolled in nodes if rolled and not node.ready and not whatever])
 
     def _ours(self) -> typing.Tuple[typing.List[HealthCheck], typing.Tuple[Resource, ...]]:
         """Those that the collection has paused, and the nodes as they are now."""

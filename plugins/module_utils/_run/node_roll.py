@@ -24,7 +24,7 @@ from .._model.node_roll import Difference, Mark, NodeOutcome, NodeRoll, NodeStep
 from .._observe import machines, many
 from .._observe.kubernetes import ApiError, Clock, Resource
 from .._observe.kubernetes import Cluster as Api
-from .._observe.patience import PatientCluster
+from .._observe.patience import AWAY, PatientCluster
 from .._observe.redfish.bmc import BmcError
 from .._parse.kubernetes import core, etcd, machine_config
 from .._parse.kubernetes.resource import mapping_at, name_of
@@ -98,7 +98,7 @@ class Limits:
     back: float = 1800.0
     settle: float = 120.0
     grace: float = 120.0
-    api: float = 600.0
+    api: float = AWAY
 
 
 class Roller:

@@ -79,6 +79,9 @@ class Api(FakeApi):
     def object(self, path: str) -> typing.Optional[Resource]:
         return None if path in self.documents else super().object(path)
 
+    def take(self, folder: str, name: str) -> None:
+        del self._objects[folder][name]
+
     def pause(self, seconds: float) -> None:
         self.now += seconds
         if self.steps:
@@ -111,7 +114,7 @@ def removed(api: Api, check_mode: bool = False) -> Outcome:
             raise ApiError(api.forbidden[path], "Forbidden", f"cannot list {path.rpartition('/')[2]}", f"GET {path}")
         return original(path, *arguments)
 
-    cluster.read = read  # type: ignore[method-assign]
+    cluster.read = read  # type: ignore[method-assign, assignment]
     removal = Removal(("Namespace",), "app.kubernetes.io/managed-by=linerate.rdma", limit=10)
     (outcome,) = remove_all(cluster, removal, check_mode, lambda: api.now, api.pause)
     return outcome
@@ -175,7 +178,7 @@ def test_what_is_being_deleted_is_waited_for(api: Api) -> None:
     api.add("configmaps", "device-plugin-config", ownerReferences=[{"uid": "gone"}])
     folder = f"/api/v1/namespaces/{NAME}"
     api.steps = [api._objects[f"{folder}/pods"].clear, lambda: api.add("configmaps", "other", labels=OURS)]
-    api.steps.append(lambda: api._objects[f"{folder}/configmaps"].pop("device-plugin-config") and None)
+    api.steps.append(lambda: api.take(f"{folder}/configmaps", "device-plugin-config"))
     assert removed(api).applied.action == "deleted" and api.now > 0
 
 
@@ -210,7 +213,7 @@ def test_only_metadata_is_asked_for(api: Api) -> None:
         asked[path] = accept
         return original(path, query, accept)
 
-    cluster.read = read  # type: ignore[method-assign, assignment]
+    cluster.read = read  # type: ignore[method-assign]
     assert objects_of_others(cluster, NAME, 0, lambda: api.now, api.pause) is None
     assert asked[f"/api/v1/namespaces/{NAME}/secrets"].startswith("application/json;as=PartialObjectMetadataList")
     assert not any("metrics.k8s.io" in path for path in asked)

@@ -24,6 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSE_REQUEST
 from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import firmware_of
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
@@ -73,8 +74,17 @@ class Site:
         again = {**fact, "loop": "{{ looked_again | dict2items }}"}
         proof = {"linerate.rdma.node_roll": {**options, "bmc_ca_path": str(authority), "prove": True}, "when": "looked_again is defined", "register": "proved"}
         again["when"] = "looked_again is defined"
-        show = {"ansible.builtin.copy": {"content": "{{ rolled | to_json }}", "dest": str(folder / "rolled.json"), "mode": "0600"}, "check_mode": False}
-        play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "tasks": [begin, seen, fact, roll, show, again, proof]}
+        # as the teardown does
+        resume = {"linerate.rdma.node_roll": {**options, "resume_checks": True}, "when": "resume is defined", "register": "resumed"}
+        show = {
+            "ansible.builtin.copy": {
+                "content": "{{ (resumed if resume is defined else rolled) | to_json }}",
+                "dest": str(folder / "rolled.json"),
+                "mode": "0600",
+            },
+            "check_mode": False,
+        }
+        play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "tasks": [begin, seen, fact, roll, resume, show, again, proof]}
         (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
 
     def play(self, *arguments: str) -> typing.Dict[str, typing.Any]:
@@ -146,6 +156,28 @@ def test_what_is_not_allowed_is_refused(site: Site) -> None:
 def test_nothing_asked_is_nothing_done(site: Site) -> None:
     del site.cluster["bios"]
     assert not site.play()["changed"] and site.world.object(LEASE) is None and not any(server.asked for server in site.servers.values())
+
+
+def test_a_health_check_that_a_killed_run_has_paused_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    del site.cluster["bios"]
+    site.facts = {"resume": True}
+    original, name = site.world.write, "nhc"
+    paused = {"spec": {"pauseRequests": ["an upgrade", PAUSE_REQUEST]}}
+    site.world.serve("NodeHealthCheck", [{"metadata": {"name": name, "resourceVersion": "1"}, **paused}])
+    monkeypatch.setitem(DISCOVERY, "/apis/remediation.medik8s.io", {"kind": "APIGroup"})
+
+    def write(method: str, path: str, body: typing.Any, dry_run: bool = False) -> typing.Any:
+        found = site.world.object(path) if path.endswith(f"/nodehealthchecks/{name}") else None
+        if found is None:
+            return original(method, path, body, dry_run)
+        site.world.put("NodeHealthCheck", merged(found, body))
+        return 200, found
+
+    monkeypatch.setattr(site.world, "write", write)
+    done = site.play()
+    left = site.world.object(f"/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks/{name}")
+    assert done["changed"] and done["changes"] == ["NodeHealthCheck nhc goes on"] and left is not None
+    assert left["spec"]["pauseRequests"] == ["an upgrade"], "what others have asked for stays"
 
 
 def test_kernel_arguments_take_the_same_reset_and_the_look_after_it_proves_them(site: Site) -> None:

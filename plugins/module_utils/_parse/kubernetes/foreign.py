@@ -91,7 +91,8 @@ def judge(objects: typing.Iterable[typing.Tuple[str, Resource]]) -> Judged:
     every = tuple(objects)
     there = {str(mapping_at(item, "metadata").get("uid") or "") for _kind, item in every}
     services = {name_of(item) for kind, item in every if kind == "Service"}
-    foreign, going = [], []
+    foreign: typing.List[str] = []
+    going: typing.List[str] = []
     for kind, item in every:
         metadata, title = mapping_at(item, "metadata"), f"{kind} {name_of(item)}"
         owners = {str(owner.get("uid") or "") for owner in items_of(metadata, "ownerReferences", title)}
