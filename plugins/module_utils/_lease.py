@@ -92,6 +92,18 @@ def waiting(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Cluster]
         yield stack.enter_context(working(module, cluster)).cluster if held_by_run else cluster
 
 
+def assure(module: AnsibleModule, cluster: Cluster, seconds: float) -> None:
+    """Right before something is written on a node, where no API server watches.
+
+    :param seconds: that the write may take
+    :raises LeaseHeld: another run has the Lease
+    :raises LeaseLost: this run has lost it, or has never taken it
+    :raises ApiError: the server refuses, or cannot be reached
+    """
+    me, note = _me(module), _note(module)
+    Keeper(cluster, me, _name(module)).assure(_is_noted(note, me), seconds)
+
+
 def release(module: AnsibleModule, connect: typing.Callable[[AnsibleModule], Cluster]) -> bool:
     """Give the Lease back; False where this run does not hold it. A run that never held it asks no API server.
 

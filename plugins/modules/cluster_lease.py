@@ -20,14 +20,20 @@ description:
   - A holder counts as dead when its C(ansible-playbook) process no longer runs on this machine, or when its Lease has expired. A Lease expires after
     60 seconds without renewal while a module works, and after 900 seconds between two modules.
   - The next run takes over the Lease of a dead holder. A module that has lost the Lease stops before its next change.
+  - O(state=confirmed) fails unless the run holds the Lease and nobody else can take it for the next O(seconds). It belongs right before each task that
+    writes on a node, because no API server would refuse that. It only reads, unless the Lease has to be renewed for that time.
   - O(state=released) releases the Lease. If the run does not hold it, the module does not contact the API server. If the release fails, the module only
     warns, and the Lease expires.
 options:
   state:
-    description: Whether to hold or to release the Lease.
+    description: Whether to hold, to confirm or to release the Lease.
     type: str
-    choices: [held, released]
+    choices: [held, confirmed, released]
     default: held
+  seconds:
+    description: How long the Lease has to last with O(state=confirmed).
+    type: int
+    default: 600
 extends_documentation_fragment:
   - linerate.rdma._options.folder
   - linerate.rdma._options.lease
@@ -83,7 +89,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, release, working
+from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, assure, release, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import BETWEEN
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
 
@@ -98,6 +104,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         except ApiError as error:
             module.warn(f"The Lease was not given back, and runs out {BETWEEN} s after its last renewal: {error}")
         return {"held": False}
+    if module.params["state"] == "confirmed":
+        assure(module, connect(module), module.params["seconds"])
+        return {"held": True}
     with working(module, connect(module)):
         return {"held": True}
 
@@ -105,7 +114,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 def main() -> None:
     module = AnsibleModule(
         argument_spec=cluster_spec(
-            state={"type": "str", "choices": ["held", "released"], "default": "held"},
+            state={"type": "str", "choices": ["held", "confirmed", "released"], "default": "held"},
+            seconds={"type": "int", "default": 600},
             facts_dir={"type": "path", "required": True},
             run={"type": "str", "required": True},
             progress_file={"type": "path"},

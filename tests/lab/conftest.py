@@ -168,6 +168,10 @@ class Lab:
         )
         self._client(script, json.dumps(definitions), subresource)
 
+    def delete(self, *definitions: typing.Mapping[str, typing.Any]) -> None:
+        """Delete these objects."""
+        self._client("for o in json.loads(args[0]):\n    kind(o).delete(**place(o))\n", json.dumps(definitions))
+
     @contextlib.contextmanager
     def present(self, *definitions: typing.Mapping[str, typing.Any]) -> typing.Iterator[None]:
         """These objects are there meanwhile."""
@@ -175,7 +179,7 @@ class Lab:
         try:
             yield
         finally:
-            self._client("for o in json.loads(args[0]):\n    kind(o).delete(**place(o))\n", json.dumps(list(reversed(definitions))))
+            self.delete(*reversed(definitions))
             # a namespace is gone some time after its deletion, and takes nothing new until then
             gone = {item["metadata"]["name"] for item in definitions if item["kind"] == "Namespace"}
             assert wait_until(lambda: not gone & self.namespaces(), 60), f"namespaces that do not go: {gone}"

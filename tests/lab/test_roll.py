@@ -11,6 +11,9 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import NAME, NAMESPACE
+from lab.processes import wait_until
+
 from .conftest import SETTINGS, Lab
 from .unavailable_api import kubeconfig_of
 
@@ -118,3 +121,54 @@ def test_bios_and_kernel_arguments_take_one_reboot(lab: Lab) -> None:
             assert "observer" in str(again.finding("platform", "platform.roll", NODE))
     finally:
         lab.command("on", node, f"grubby --update-kernel=ALL --remove-args={argument}; rm -rf /etc/linerate-rdma")
+
+
+@pytest.mark.thorough
+def test_two_exchanged_bmcs_are_refused_and_nobody_is_reset(lab: Lab) -> None:
+    """Both answer, with certificates that are right for their addresses."""
+    names = ("worker-1", NODE)
+    with lab.fault("sriov-off", worker=NODE):
+        before = {name: node_of(lab, name) for name in names}
+        own = {"worker-1": "10.78.0.111", NODE: "10.78.0.112"}
+        exchanged = {"lab_bmcs": {"worker-1": own[NODE], NODE: own["worker-1"]}}
+        done = lab.playbook(PLATFORM, variables={**asked("reboot", "sriov"), **exchanged})
+        assert done.code != 0 and {name: node_of(lab, name) for name in names} == before, done.end
+        for name in names:
+            found = done.finding("platform", "platform.bmc_identity", f"{name} BMC")
+            assert found["status"] == "fail" and "another machine" in found["why"]
+            assert done.finding("platform", "platform.roll", name)["status"] == "unknown"
+        # the BIOS is as it was: with the right addresses it still differs
+        shown = lab.playbook(PLATFORM, "--check", variables=asked("reboot", "sriov"))
+        assert "sriov" in shown.output and shown.finding("platform", "platform.bmc_identity", f"{NODE} BMC")["status"] == "pass", shown.end
+
+
+@pytest.mark.thorough
+def test_a_roll_whose_lease_is_deleted_resets_nobody(lab: Lab) -> None:
+    """While the node is drained of a pod that takes its time to end."""
+    labels = {"app": "slow-to-end"}
+    command = ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
+    container = {"name": "slow", "image": "localhost/rdma-tools:1", "imagePullPolicy": "Never", "command": command}
+    pod = {"nodeSelector": {"kubernetes.io/hostname": NODE}, "terminationGracePeriodSeconds": 90, "containers": [container]}
+    slow = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "slow-to-end", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
+    }
+
+    def runs() -> bool:
+        return any(item["status"].get("phase") == "Running" for item in lab.objects("v1/Pod", "app=slow-to-end"))
+
+    with lab.fault("sriov-off", worker=NODE), lab.present(slow):
+        assert wait_until(runs, 120)
+        before = node_of(lab)
+        with lab.running(PLATFORM, variables=asked("reboot", "sriov")) as playbook:
+            assert wait_until(lambda: not node_of(lab)[1], 600), "it is cordoned"
+            lab.delete({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": NAME, "namespace": NAMESPACE}})
+            done = playbook.wait()
+        assert done.code != 0 and "lost its hold on this cluster" in done.output, done.end
+        # nothing was undone either: the next run takes it up
+        assert node_of(lab) == (before[0], False)
+        again = lab.playbook(PLATFORM, variables=asked("reboot", "sriov"))
+        assert again.finding("platform", "platform.roll", NODE)["status"] == "pass" and node_of(lab)[1], again.end
+        assert node_of(lab)[0] != before[0]

@@ -81,12 +81,14 @@ class Claims:
 
     :ivar reported: systemUUID of each node, by its kubelet
     :ivar looked: what DMI of a node shows, by the node's own look; without the nodes that were not looked at
+    :ivar machines: what the BMC of each node calls its system, of those that were asked
     :ivar places: how the BMC of each node is reached, in one form; the same for two nodes is one BMC
     """
 
     reported: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     looked: typing.Mapping[str, Identity] = dataclasses.field(default_factory=dict)
     places: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    machines: typing.Mapping[str, Identity] = dataclasses.field(default_factory=dict)
 
     def of(self, node: str) -> Identity:
         """What is known of one node, its kubelet first."""
@@ -112,6 +114,10 @@ class Claims:
             whose = f"it is that of {', '.join(others[:3])}" if others else f"the node is {own}"
             return Verdict("other", f"it is the BMC of another machine ({machine}); {whose}", f"Correct rdma_bmc_address and rdma_bmc_system of {node}")
         why = f"whether it is the BMC of {node} can't be compared: the BMC tells {machine}, and the node tells {own}"
+        shared = sorted(name for name, other in self.machines.items() if name != node and {*other.keys} & {*machine.keys})
+        if shared:
+            told = f"the inventory leads to one machine ({machine}) for {', '.join([node, *shared[:3]])}"
+            return Verdict("other", told, f"Give each node the address of its own BMC, {node} as well")
         if asserted:
             return Verdict("asserted", f"{why}; the inventory asserts it (rdma_bmc_identity)")
         remedy = f"Have root look at the node, which reads its DMI. If you have checked by hand that it is, set rdma_bmc_identity: asserted for {node}"

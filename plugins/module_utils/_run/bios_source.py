@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from .._check.fleet.bios import Wanted
@@ -59,10 +60,17 @@ class Bioses:
         found = {node: Seen(error=self._errors[node]) for node in named if node in self._errors}
         asked = [self._bmcs[node] for node in named if node in self._bmcs]
         about = Asked(tuple(self._wanted), self._seconds, self._may.claims)
-        for bmc, outcome in read(asked, self._trust, about, self._parallel) if asked else ():
+        outcomes = list(read(asked, self._trust, about, self._parallel)) if asked else []
+        self._meet({bmc.node: outcome.identity for bmc, outcome in outcomes if not isinstance(outcome, BmcError)})
+        for bmc, outcome in outcomes:
             found[bmc.node] = Seen(error=str(outcome)) if isinstance(outcome, BmcError) else self._of(bmc, outcome.identity) or of_bios(outcome, self._wanted)
             found[bmc.node] += Seen(notes=self._asserted(bmc.node))
         return found
+
+    def _meet(self, machines: typing.Mapping[str, Identity]) -> None:
+        """Before any of them is judged: two nodes whose BMCs tell one identity have one BMC."""
+        claims = self._may.claims
+        self._may = dataclasses.replace(self._may, claims=dataclasses.replace(claims, machines={**claims.machines, **machines}))
 
     def _of(self, bmc: Bmc, machine: Identity) -> typing.Optional[Seen]:
         """Why what a BMC says is not of its node; None where it is."""
@@ -78,9 +86,13 @@ class Bioses:
         named = tuple(nodes)
         asked = [self._bmcs[node] for node in named if node in self._bmcs and node not in self._judged]
         errors: typing.Dict[str, str] = {}
-        for bmc, outcome in many.outcomes(self._identify, asked, self._parallel, BmcError) if asked else ():
+        outcomes = list(many.outcomes(self._identify, asked, self._parallel, BmcError)) if asked else []
+        self._meet({bmc.node: outcome for bmc, outcome in outcomes if not isinstance(outcome, BmcError)})
+        for bmc, outcome in outcomes:
             if isinstance(outcome, BmcError):
                 errors[bmc.node] = f"{outcome.seen}. {outcome.remedy}"
+            else:
+                self._of(bmc, outcome)
         found: typing.Dict[str, Seen] = {}
         for node in named:
             verdict = self._judged.get(node)
@@ -90,9 +102,9 @@ class Bioses:
             found[node] = Seen(refusals=(why,) if why else (), notes=notes)
         return found
 
-    def _identify(self, bmc: Bmc) -> None:
+    def _identify(self, bmc: Bmc) -> Identity:
         with Session(bmc, self._trust, self._seconds) as session:
-            self._of(bmc, system_of(session, self._may.claims).identity)
+            return system_of(session, self._may.claims).identity
 
     def set(self, node: str) -> str:
         """Write what is wanted and neither there nor waiting; in words, empty where nothing was to be written.

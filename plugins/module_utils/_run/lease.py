@@ -22,6 +22,7 @@ from .._model.lease import (
     NAME,
     NAMESPACE,
     RENEWAL,
+    SKEW,
     WORKING,
     Holder,
     Lease,
@@ -29,6 +30,7 @@ from .._model.lease import (
     LeaseLost,
     decide,
     describe,
+    remaining,
     taken,
 )
 from .._observe import process
@@ -143,6 +145,28 @@ class Keeper:
                     self._lost = LeaseLost(self._me, lease, now)
                     raise self._lost
         return WORKING - (self._clock() - self._renewed)
+
+    def assure(self, continues: bool, seconds: float) -> None:
+        """Before something is written on a node, for as long as that may take. Renews the Lease only where it would not last, so that many nodes ask at once.
+
+        :param continues: whether this run has taken it
+        :param seconds: that it has to last
+        :raises LeaseHeld: another run has it
+        :raises LeaseLost: this run had it
+        :raises ApiError: the server refuses, or cannot be reached
+        """
+        for left in reversed(range(_TRIES)):
+            lease, now = self._look()
+            if lease is None or not lease.holder.is_mine(self._me):
+                raise LeaseHeld(lease, now) if lease is not None and lease.holder.run and not continues else LeaseLost(self._me, lease, now)
+            if (remaining(lease, now) or 0.0) - SKEW >= seconds:
+                return
+            try:
+                self._write(lease, now, BETWEEN)
+                return
+            except ApiError as error:
+                if not _came_second(error) or not left:
+                    raise
 
     def renew(self, seconds: int) -> None:
         """:raises LeaseLost: somebody else has the Lease, or nobody

@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import VfMemory
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.bios import body, plan
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
-from ansible_collections.linerate.rdma.tests.unit.check.test_node_stages import NO_CAPABILITY, NODES, one, platforms, proof
+from ansible_collections.linerate.rdma.tests.unit.check.test_node_stages import IDENTITY, NO_CAPABILITY, NODES, one, platforms, proof
 
 ON_OFF = (BiosValue("Enabled", "Enabled"), BiosValue("Disabled", "Disabled"))
 NAMES = {"sriov": "SriovGlobalEnable", "iommu": "ProcVirtualization", "above_4g": "MmioAbove4Gb", "smt": "LogicalProc"}
@@ -43,7 +43,8 @@ def bios(jobs: typing.Optional[typing.Tuple[BiosJob, ...]] = (), lockdown: bool 
         there = key in NAMES and change is not None
         found = (BiosAttribute(**{"name": NAMES[key], "current": "Enabled", "allowed": ON_OFF, **change}),) if there else ()
         settings.append(BiosSetting(key, found, ("SR-?IOV",)))
-    return NodeBios("Dell Inc.", "PowerEdge R750", "1.8.2", tuple(settings), registry="/registry", jobs=jobs, lockdown=lockdown, apply_times=("OnReset",))
+    said = NodeBios("Dell Inc.", "PowerEdge R750", "1.8.2", tuple(settings), registry="/registry", jobs=jobs, lockdown=lockdown, apply_times=("OnReset",))
+    return dataclasses.replace(said, identity=IDENTITY)
 
 
 def told(answer: typing.Union[NodeBios, str], wishes: typing.Optional[BiosWishes] = None, **evidence_of: typing.Any) -> typing.Tuple[Finding, ...]:

@@ -27,6 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Sriov,
     SriovAbsence,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Identity
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import Acs, NodePlatform, ObservedPlatform, PciEvidence, SriovCapability, VfMemory
@@ -553,13 +554,17 @@ def proof(hca: Hca, **changes: typing.Any) -> PciEvidence:
     return dataclasses.replace(seen, **{"capability": offers, "memory": VfMemory((0,)), "last_bus": bus, "acs": Acs(0x5F, 0x1D), **changes})
 
 
+#: of worker-1, by itself and by its BMC
+IDENTITY = Identity("4c4c4544-0035-3510-8054-c6c04f503347", ("F54P1G3",))
+
+
 def platforms(node: typing.Optional[NodeHcas] = None, intent: typing.Optional[Intent] = None, **changes: typing.Any) -> Findings:
     first = node or NODES["worker-1"]
     facts = platform.Facts(
         bioses=changes.pop("bioses", {}),
         nodes={"worker-1": ObservedHcas(first)},
         subnets={"worker-1": ObservedSubnets(world.subnets())},
-        platforms={"worker-1": changes.pop("answer", None) or ObservedPlatform(evidence(first, **changes))},
+        platforms={"worker-1": changes.pop("answer", None) or ObservedPlatform(dataclasses.replace(evidence(first, **changes), identity=IDENTITY))},
     )
     return run(platform, facts, intent)
 

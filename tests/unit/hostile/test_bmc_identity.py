@@ -125,6 +125,17 @@ def test_an_asserted_bmc_that_is_seen_to_be_another_node_s_is_refused(site: Site
     assert "it is that of worker-2" in of(site.run(), "worker-1").why and untouched(site, *NODES)
 
 
+def test_two_names_of_one_bmc_are_no_two_bmcs(site: Site) -> None:
+    """Nobody can be compared, all are asserted, and two addresses lead to one machine."""
+    only(site, "worker-1")
+    for name in NODES[:2]:
+        told(site, name, "2f0c4e5d8a7b4c6d9e1f2a3b4c5d6e7f")
+        site.servers[name].bios.call(A, "")
+    site.asserted = set(NODES)
+    done = site.run()
+    assert "one machine" in of(done, "worker-1").why and untouched(site, "worker-1", "worker-2")
+
+
 @pytest.mark.parametrize("order", [swapped, str.upper])
 def test_the_other_order_of_bytes_is_the_same_machine(site: Site, order: typing.Callable[[str], str]) -> None:
     only(site, "worker-1")

@@ -5,17 +5,19 @@
 from __future__ import annotations
 
 import contextlib
+import pathlib
 import time
 import typing
 
 import pytest
+import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model import guard as guards
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
-from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import NAME, NAMESPACE, WORKING, Holder, LeaseLost
+from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import BETWEEN, NAME, NAMESPACE, WORKING, Holder, LeaseHeld, LeaseLost
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
@@ -27,6 +29,7 @@ from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import NODES, Server, Site, World, of, only, uuid_of
 from lab.bmc.server import Fault
 
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 SETTINGS = "/redfish/v1/Systems/System.Embedded.1/Bios/Settings"
 LEASE = path_of("Lease", NAMESPACE, NAME)
 ME, OTHER = Holder("run-1", "control-1", "boot/ns/42/100"), Holder("run-2", "control-2", "boot2/ns/77/100")
@@ -173,6 +176,62 @@ def test_a_write_that_is_put_off_asks_again(held: Held, certificates: Certificat
 def test_too_little_of_the_lease_begins_nothing() -> None:
     with pytest.raises(RdmaError, match="nothing was written"):
         Guard(lambda: guards.LEAST - 0.5).seconds()
+
+
+# What is written on nodes: their modules reach no API server, so that the controller asks right before
+
+
+def test_a_lease_that_lasts_is_only_looked_at(held: Held) -> None:
+    held.keeper.renew(BETWEEN)
+    before = held.world.object(LEASE)
+    held.keeper.assure(True, 600)
+    assert held.world.object(LEASE) == before
+    held.keeper.renew(WORKING)
+    held.keeper.assure(True, 600)
+    after = held.world.object(LEASE)
+    assert after is not None and after["spec"]["leaseDurationSeconds"] == BETWEEN, "one that would run out meanwhile is renewed"
+
+
+@pytest.mark.parametrize(
+    ("taken", "continues", "error"), [(True, True, LeaseLost), (True, False, LeaseHeld), (False, True, LeaseLost), (False, False, LeaseLost)]
+)
+def test_a_lease_that_is_not_this_run_s_forbids_what_is_written_on_nodes(held: Held, taken: bool, continues: bool, error: typing.Type[RdmaError]) -> None:
+    held.world.taken = taken
+    held.world.lose()
+    with pytest.raises(error):
+        held.keeper.assure(continues, 600)
+
+
+def _tasks(found: typing.Any) -> typing.Iterator[typing.List[typing.Dict[str, typing.Any]]]:
+    """Each list of tasks, those in blocks as well."""
+    if isinstance(found, list):
+        yield found
+        for task in found:
+            for part in ("block", "rescue", "always"):
+                yield from _tasks(task.get(part) if isinstance(task, dict) else None)
+
+
+def test_each_task_that_writes_on_a_node_comes_after_a_look_at_the_lease() -> None:
+    writers = {
+        "linerate.rdma.kernel_arguments",
+        "linerate.rdma.nic_firmware",
+        "ansible.builtin.copy",
+        "ansible.builtin.file",
+        "ansible.builtin.systemd_service",
+    }
+    roles = ROOT / "roles"
+    files = [path for name in ("platform", "host", "teardown") for path in (roles / name / "tasks").glob("*.yml")]
+    seen = set()
+    for path in files:
+        for tasks in _tasks(yaml.safe_load(path.read_text(encoding="utf-8"))):
+            confirmed = False
+            for task in tasks:
+                confirmed = confirmed or (task.get("linerate.rdma.cluster_lease") or {}).get("state") == "confirmed"
+                used = writers & set(task)
+                if used and task.get("delegate_to") != "localhost":
+                    assert confirmed, f"{path.relative_to(ROOT)}: {task['name']}"
+                    seen |= used
+    assert seen == writers
 
 
 def _trust(certificates: Certificates) -> Trust:

@@ -397,6 +397,9 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.core.internal_address": Data(
         parser("kubernetes.core.internal_address"), [named(status={"addresses": [{"type": "InternalIP", "address": "10.0.0.2"}]})], (None,)
     ),
+    "kubernetes.core.system_uuid": Data(
+        parser("kubernetes.core.system_uuid"), [named(status={"nodeInfo": {"systemUUID": "4c4c4544-0035-3510-8054-c6c04f503347"}})], ("",)
+    ),
     "kubernetes.core.node": Data(parser("kubernetes.core.node"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.foreign.judge": Data(
         lambda item: parser("kubernetes.foreign.judge")([("ConfigMap", item)]),

@@ -24,7 +24,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read_one
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_all, set_one
-from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, FIXTURES, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
+from lab.bmc import server
 from lab.bmc.server import Fault
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -341,7 +342,10 @@ def test_as_a_program_it_keeps_its_bios_and_resets_the_node(tmp_path: pathlib.Pa
     state_folder.mkdir()
     (state_folder / "faults.json").write_text(json.dumps({"stubborn": ["LogicalProc"]}), encoding="utf-8")
     mark = [sys.executable, "-c", f"import sys; open({str(marks)!r}, 'a').write(sys.argv[1])"]
-    command = [sys.executable, "-m", "lab.bmc.server", "--tree", str(FIXTURES / "dell.json"), "--certificate", str(trusted)]
+    answers = tree("dell")
+    server.Bios(answers).call(UUID, "SN-1")
+    (tmp_path / "tree.json").write_text(json.dumps(answers), encoding="utf-8")
+    command = [sys.executable, "-m", "lab.bmc.server", "--tree", str(tmp_path / "tree.json"), "--certificate", str(trusted)]
     command += ["--credentials", str(credentials), "--state", str(state_folder), "--reset", *mark]
 
     @contextlib.contextmanager
@@ -355,7 +359,7 @@ def test_as_a_program_it_keeps_its_bios_and_resets_the_node(tmp_path: pathlib.Pa
 
     wanted = wanted_of({"sriov": False, "smt": False})
     with running() as one:
-        assert set_one(one, wanted, trust, Registries()).job
+        assert set_one(one, wanted, trust, Registries(), MAY).job
     with running() as one:
         assert [entry.state for entry in states(read_one(one, trust, Asked(), Registries()), wanted)] == ["pending", "pending"]
         ask(one.port, certificates.authority, f"{DELL}/Actions/ComputerSystem.Reset", {"ResetType": "ForceRestart"}, "POST")

@@ -68,7 +68,10 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     memberships, fleet = _compared(intent, facts)
     findings += firmware.unread(facts.nics)
     wishes = wanted_by(intent.cluster.bios)
-    claims = Claims(looked={name: one.value.identity for name, one in facts.platforms.items() if one.value is not None and one.error is None})
+    claims = Claims(
+        looked={name: one.value.identity for name, one in facts.platforms.items() if one.value is not None and one.error is None},
+        machines={name: told.value.identity for name, told in facts.bioses.items() if told.value is not None and told.error is None},
+    )
     for fabric in intent.fabrics:
         if not traits(fabric).functions:
             findings.append(ok("platform.scope", fabric.name, f"profile {fabric.profile}: it makes no VFs", "the HCAs that shall make VFs"))

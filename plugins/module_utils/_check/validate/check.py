@@ -65,6 +65,7 @@ VARIABLES = (
     "rdma_bmc_token",
     "rdma_bmc_fingerprint",
     "rdma_bmc_system",
+    "rdma_bmc_identity",
 )
 
 # the operator's webhook up to v1.6 takes letters, digits and underscores; later ones want a letter or digit at both ends
