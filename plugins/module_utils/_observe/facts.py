@@ -14,6 +14,7 @@ import re
 import typing
 from urllib.parse import quote
 
+from .._model.errors import unforeseen
 from .._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
 from .._model.load import LoadError, load, to_data
 from .._model.redact import is_free, redact
@@ -60,21 +61,29 @@ class FactFolder:
         return os.path.join(self.report_dir, "facts", kind, file_name(node))
 
     def write(self, kind: str, node: str = CLUSTER, value: typing.Any = None, error: typing.Optional[str] = None) -> str:
-        """Keep what was seen, or why nothing was.
+        """Keep what was seen, or why nothing was. What JSON can't hold, or what is nested too deep, is kept as an error: it is of one node alone.
 
         :param value: plain data or dataclasses
         :returns: path of the file
         :raises FileError: it can't be written, or is neither a value nor an error
         """
+        path = self.path(kind, node)
+        try:
+            text = self._text(kind, node, value, error)
+        except (RecursionError, MemoryError, ValueError, TypeError, OverflowError) as raised:
+            text = self._text(kind, node, None, f"failed: {unforeseen(raised, f'fact {kind}')}")
+        write_text(path, f"{text}\n")
+        return path
+
+    def _text(self, kind: str, node: str, value: typing.Any, error: typing.Optional[str]) -> str:
+        """:raises FileError: it is neither a value nor an error"""
         fact = Fact(self.run, now(), node, kind, to_data(value), error)
         wrong = contradiction(fact)
         if wrong:
             raise FileError(f"fact {kind} of {node}: {wrong}")
-        path = self.path(kind, node)
         # its value is plain by now, and a second walk through it costs as much as all the rest; so does one that looks for secrets
         text = _compact(vars(fact))
-        write_text(path, f"{text if is_free(text) else _compact(redact(vars(fact)))}\n")
-        return path
+        return text if is_free(text) else _compact(redact(vars(fact)))
 
     def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:
         """A fact of this run; None when there is none, or only one of another run.

@@ -61,7 +61,7 @@ def set_all(
     def work(bmc: Bmc) -> BiosChange:
         return set_one(bmc, wanted[bmc.node], trust, registries, may, check_mode, seconds)
 
-    return many.outcomes(work, bmcs, parallel, BmcError)
+    return many.outcomes(work, bmcs, parallel, BmcError, Bmc.unforeseen)
 
 
 def set_one(bmc: Bmc, wanted: Wanted, trust: Trust, registries: Registries, may: May, check_mode: bool = False, seconds: float = SECONDS) -> BiosChange:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import hmac
 import http.client
-import json
 import socket
 import ssl
 import time
@@ -19,7 +18,9 @@ import typing
 import zlib
 from urllib.parse import urlsplit
 
+from ..._model.errors import ParseError
 from ..._model.guard import Guard
+from ..._parse.limits import decode_json
 from ..._parse.redfish.resource import is_path
 from ..._parse.redfish.resources import etag, message_id
 from .bmc import Bmc, BmcError, Cause, basic
@@ -251,11 +252,8 @@ class Session:
 
 
 def _decoded(body: bytes) -> typing.Any:
-    """JSON; None where it is none."""
+    """JSON; None where it is none, or no resource of a BMC."""
     try:
-        data = json.loads(body)
-        # half a character can't be written anywhere
-        json.dumps(data, ensure_ascii=False).encode() if b"\\ud" in body.lower() else b""
-    except (ValueError, RecursionError):
+        return decode_json(body, "Redfish", most_bytes=LARGEST, unique=False)
+    except ParseError:
         return None
-    return data

@@ -5,15 +5,16 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import typing
 
 from ..._model.boundary.addresses import HOST_ADDRESS, HostAddress
 from ..._model.boundary.kubernetes import LABEL, LABEL_KEY, RESOURCE, SUBDOMAIN, UID
 from ..._model.boundary.words import IMAGE, WORD
 from ..._model.disruption import Budget, ClusterPod
+from ..._model.errors import ParseError
 from ..._model.kubernetes import ClusterNode, Workload
 from ..._model.marks import RUN_LABEL, is_ours
+from ..limits import MIB, decode_json
 from .quantity import whole
 from .resource import Resource, ResourceError, items_of, known, labels_of, mapping_at, name_of, number_of, selector_of, text_at, text_of, title_of
 
@@ -177,8 +178,8 @@ class Status:
 def status(channel: str) -> Status:
     """What the error channel says; the text itself is the message where it is no Status. Never raises."""
     try:
-        found = json.loads(channel)
-    except (ValueError, RecursionError):
+        found = decode_json(channel, "error channel", most_bytes=MIB, unique=False)
+    except ParseError:
         found = None
     if not isinstance(found, dict):
         return Status(message=channel.strip())

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Decodes JSON from outside within limits: of its size, of its depth, and of how much memory it may become.
+
+Source of the format: RFC 8259. It leaves open what duplicate keys and numbers out of range mean (sections 4 and 6), and knows neither NaN nor Infinity.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import typing
+
+from .._model.errors import ParseError
+
+MIB = 1024 * 1024
+#: bytes of an answer unless its place says otherwise
+MOST_BYTES = 4 * MIB
+#: levels of lists and mappings. Objects of Kubernetes have fewer than 20; Python's own recursion ends at 1,000, and the walks of this collection before that
+MOST_DEPTH = 64
+#: digits of a whole number. The longest that any tool prints are counters and GUIDs of 64 bits, 20 digits; GUIDs of 128 bits have 39
+_MOST_DIGITS = 64
+#: memory of CPython for each sign of JSON that makes a value: an empty mapping takes 64 bytes and its place in a list 8
+_BYTES_OF_VALUE = 72
+#: memory that the values of an answer may take for each byte that its text may have
+_GROWTH = 4
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def decode_json(
+    text: typing.Union[str, bytes],
+    what: str,
+    most_bytes: int = MOST_BYTES,
+    most_depth: int = MOST_DEPTH,
+    unique: bool = True,
+) -> typing.Any:
+    """Decode JSON that a node, a pod, an API, a BMC or a folder gave.
+
+    :param text: bytes are UTF-8
+    :param what: tool, API or file that it is from; begins the message of the error
+    :param most_bytes: bytes, or characters of a text. The values in it may take four times as many bytes of memory
+    :param most_depth: levels of lists and mappings
+    :param unique: whether a key that occurs twice in one mapping is refused. Not for tools that are known to write such, or may: there the last one counts
+    :raises ParseError: it is no text, is larger or deeper than that, is no JSON, has a key twice, NaN, Infinity, a number that is none of 64 bits,
+        or half of a surrogate pair
+    """
+    if not isinstance(text, (str, bytes)):
+        raise ParseError(what, f"a {type(text).__name__}", "text")
+    if len(text) > most_bytes:
+        raise ParseError(what, f"text of {len(text)} bytes", f"text of at most {most_bytes} bytes")
+    if isinstance(text, bytes):
+        text = _decode(text, what)
+    values = text.count(",") + text.count("[") + text.count("{")
+    if values * _BYTES_OF_VALUE > most_bytes * _GROWTH:
+        raise ParseError(what, f"JSON of {values} values", f"JSON of at most {most_bytes * _GROWTH // _BYTES_OF_VALUE} values")
+    try:
+        data = json.loads(text, object_pairs_hook=_mapping if unique else None, parse_int=_whole, parse_float=_number, parse_constant=_constant)
+    except _Refused as error:
+        raise ParseError(what, error.seen, error.expected) from None
+    except RecursionError:
+        raise _too_deep(what, most_depth) from None
+    except ValueError as error:
+        raise ParseError(what, text.strip(), f"JSON ({error})") from None
+    _limit_depth(data, what, most_depth)
+    if _LONE.search(text) or ("\\u" in text and _LONE.search(json.dumps(data, ensure_ascii=False))):
+        raise ParseError(what, "half of a surrogate pair", "Unicode")
+    return data
+
+
+def _decode(text: bytes, what: str) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise ParseError(what, f"byte {error.start}: 0x{text[error.start]:02x}", "UTF-8") from None
+
+
+class _Refused(Exception):
+    """A value that JSON has, and that is not taken."""
+
+    def __init__(self, seen: str, expected: str) -> None:
+        super().__init__(seen)
+        self.seen = seen
+        self.expected = expected
+
+
+def _mapping(pairs: typing.List[typing.Tuple[str, typing.Any]]) -> typing.Dict[str, typing.Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: typing.Set[str] = set()
+        twice = next(key for key, _value in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise _Refused(twice, "a key that occurs once in its mapping")
+    return made
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise _Refused(text, f"a number of at most {_MOST_DIGITS} digits")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise _Refused(text, "a number of 64 bits")
+    return number
+
+
+def _constant(text: str) -> typing.NoReturn:
+    raise _Refused(text, "a number")
+
+
+def _limit_depth(data: typing.Any, what: str, most: int) -> None:
+    """:raises ParseError: more levels than that"""
+    level = [data]
+    for _depth in range(most):
+        level = [
+            child
+            for item in level
+            if isinstance(item, (dict, list))
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return
+    raise _too_deep(what, most)
+
+
+def _too_deep(what: str, most: int) -> ParseError:
+    return ParseError(what, "nesting of lists and mappings", f"nesting of at most {most} levels")
