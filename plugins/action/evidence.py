@@ -7,7 +7,9 @@ from __future__ import annotations
 import os
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import sign, start_of
+from ansible.release import __version__ as ansible_version
+
+from ansible_collections.linerate.rdma.plugins.module_utils._again import pages, sign, start_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import checksum, pack, unpack, verify
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 
@@ -36,7 +38,7 @@ class ActionModule(ControllerAction):
         if options["sha256"]:
             verify(archive, options["sha256"])
         folder = os.path.abspath(options["report_dir"] or f"{_stem(archive)}.run")
-        sums = unpack(archive, folder)
+        sums = unpack(archive, folder, lambda fresh: pages(fresh, ansible_version))
         return {"archive": archive, "report_dir": folder, "run": start_of(folder).run, "files": len(sums), "left_out": [], "sha256": checksum(archive)}
 
     @staticmethod

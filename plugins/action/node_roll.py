@@ -16,6 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_by
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Fact
@@ -123,7 +124,7 @@ class ActionModule(ControllerAction):
             limits = Limits(drain=options["drain_seconds"], back=options["reset_seconds"])
 
             def say(line: str) -> None:
-                show(f"  {line}")
+                show(f"  {escape.line(line)}")
 
             cluster = held.watched
             reported = {name_of(node): core.system_uuid(node) for node in cluster.list("Node").items}

@@ -37,6 +37,7 @@ import typing
 from ansible import constants
 from ansible.plugins.callback.default import CallbackModule as Default
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
     FIRST_SILENCE,
@@ -90,7 +91,7 @@ class CallbackModule(Default):
         self._stage: typing.Optional[Stage] = None
         self._heading = ""
         self._shown: typing.List[str] = []
-        self._verdict: typing.Optional[typing.Tuple[str, str]] = None
+        self._verdict: typing.Optional[typing.Tuple[typing.List[str], str]] = None
         # what is waited for: its name, since when, on which hosts, and the silence after which that is said
         self._lock = threading.Lock()
         self._task = ""
@@ -225,20 +226,21 @@ class CallbackModule(Default):
         self._rest()
         self._done.set()
         if len(self._stages) > 1:
-            self._display.display("\n== stages")
+            self._show("== stages", gap=True)
             for stage in self._stages:
-                self._display.display(stage.row(), color=_COLORS[tone(stage.end, "bad")] if stage.end else None)
+                self._show(stage.row(), color=_COLORS[tone(stage.end, "bad")] if stage.end else None)
             total = sum(stage.seconds or 0.0 for stage in self._stages)
-            self._display.display(f"  {'total':<20}{total:9.1f} s{f'  {span(total)}' if total >= 120 else ''}")
+            self._show(f"  {'total':<20}{total:9.1f} s{f'  {span(total)}' if total >= 120 else ''}")
             counts = {host: stats.summarize(host)["changed"] for host in stats.processed}
-            self._display.display(changed(counts), color=constants.COLOR_CHANGED if any(counts.values()) else None)
+            self._show(changed(counts), color=constants.COLOR_CHANGED if any(counts.values()) else None)
         if not self._all_quiet:
             super().v2_playbook_on_stats(stats)
         else:
             self._troubled(stats)
         if self._verdict:
-            line, how = self._verdict
-            self._display.display(line, color=_COLORS[how])
+            said, how = self._verdict
+            for line in said:
+                self._show(line, color=_COLORS[how])
 
     def _troubled(self, stats: typing.Any) -> None:
         """Hosts that were not reached, or on which a task failed: of a fleet, the others are nothing to read."""
@@ -246,7 +248,7 @@ class CallbackModule(Default):
             counts = stats.summarize(host)
             trouble = [f"{counts[name]} {word}" for name, word in (("unreachable", "unreachable"), ("failures", "failed")) if counts[name]]
             if trouble:
-                self._display.display(f"{host}: {', '.join(trouble)}", color=constants.COLOR_ERROR)
+                self._show(f"{host}: {', '.join(trouble)}", color=constants.COLOR_ERROR)
 
     # what is shown
 
@@ -255,11 +257,19 @@ class CallbackModule(Default):
         if self._heading:
             heading, self._heading = self._heading, ""
             # no colour: with a log file, Ansible 2.16 refuses those that stand for no level of a log, and the line below would be lost
-            self._display.display(f"\n{heading}")
+            self._show(heading, gap=True)
+
+    def _show(self, text: str, color: typing.Optional[str] = None, gap: bool = False) -> None:
+        """Show text, whose names and words may come from a node or an API: nothing in it drives the terminal or begins a line of its own.
+
+        :param gap: an empty line comes before it
+        """
+        self._display.display(("\n" if gap else "") + escape.lines(text), color=color)
 
     def _line(self, line: str, color: typing.Optional[str] = None) -> None:
         self._head()
-        self._display.display(line, color=color)
+        # only the last line of a run is one
+        self._show(f"  {line}" if line.startswith(_VERDICT) else line, color=color)
 
     def _started(self, found: typing.Mapping[str, typing.Any]) -> None:
         """What is known of a stage before it starts. One that does not start has no heading: its line says all."""
@@ -306,7 +316,7 @@ class CallbackModule(Default):
         lines = lines_of(found)
         if not lines or not lines[0].startswith(_VERDICT):
             return False
-        self._verdict = ("\n".join(lines), how)
+        self._verdict = (lines, how)
         return True
 
     # what is waited for

@@ -16,8 +16,8 @@ from ._model.facts import RunStart, intent_checksum
 from ._model.findings import STAGES
 from ._model.records import Record
 from ._observe.facts import FactFolder, read_start
-from ._observe.files import FileError, remove, write_text
-from ._observe.records import read_records, write_record
+from ._observe.files import FileError, base_of, write_text
+from ._observe.records import read_records, remove_record, write_record
 from ._publish import publish, report_of
 from ._report.difference import KINDS, Difference, Snapshot, differences, record_differences, show
 from ._report.difference_page import difference_html, difference_json
@@ -56,15 +56,34 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
     of_run = {stage: record for stage, record in records.items() if record.run == start.run}
     chosen = {name: getattr(start, name) if wishes.get(name) is None else wishes[name] for name in ("fabrics", "waivers", "cluster")}
     applied = wishes.get("applied") is not False
-    judged = judge_again(start, of_run, RawIntent(**chosen), lambda stage: facts_of(folder, stage), applied)
-    _write(target, judged)
-    versions = {"ansible-core": ansible_version, **{f"{name} of the run": version for name, version in start.versions.items()}}
+
+    def refused(stage: str) -> typing.Sequence[str]:
+        """Facts that were refused since the stage before."""
+        found, folder.refused = folder.refused, []
+        return found
+
+    judged = judge_again(start, of_run, RawIntent(**chosen), lambda stage: facts_of(folder, stage), applied, refused)
+    _write(target, judged, base_of(target, report_dir))
     # a record of another run is no part of this one, and is named as in the report of the run itself
-    answer = publish(folder, target, {**records, **judged}, unreadable, versions)
+    answer = publish(folder, target, {**records, **judged}, unreadable, _versions(start, ansible_version))
     # what was not judged differs from nothing
     both = ({stage: record for stage, record in side.items() if applied or looks(stage)} for side in (of_run, judged))
     found = record_differences(*both)
     return {**answer, "run": start.run, "report_dir": target, "same": not found, "lines": show(found)}
+
+
+def pages(report_dir: str, ansible_version: str) -> None:
+    """Make the report of a run anew from its facts and records, which stay as they are: of a run that was unpacked, nobody knows who made its pages.
+
+    :raises FileError: no run is there, or a file can't be read or written
+    """
+    start = start_of(report_dir)
+    records, unreadable = read_records(records_dir(report_dir))
+    publish(FactFolder(report_dir, start.run), report_dir, records, unreadable, _versions(start, ansible_version))
+
+
+def _versions(start: RunStart, ansible_version: str) -> typing.Dict[str, str]:
+    return {"ansible-core": ansible_version, **{f"{name} of the run": version for name, version in start.versions.items()}}
 
 
 def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing.Mapping[str, str]) -> None:
@@ -79,7 +98,8 @@ def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing
     start = start_of(report_dir)
     records, unreadable = read_records(records_dir(report_dir))
     report = report_of(FactFolder(report_dir, start.run), records, unreadable, start.versions)
-    write_text(sheet, render_signature(report, Evidence(archive, sha256, intent_checksum(start), len(start.nodes), **parties)))
+    page = render_signature(report, Evidence(archive, sha256, intent_checksum(start), len(start.nodes), **parties))
+    write_text(sheet, page, base_of(os.path.dirname(sheet), report_dir))
 
 
 def snapshot(report_dir: str) -> Snapshot:
@@ -91,7 +111,7 @@ def snapshot(report_dir: str) -> Snapshot:
     folder = FactFolder(report_dir, start.run)
     facts = {}
     for kind in (*KINDS, "topologies"):
-        there = [node for node in start.nodes if os.path.exists(folder.path(kind, node))]
+        there = [node for node in start.nodes if os.path.lexists(folder.path(kind, node))]
         asked = folder.of_nodes(kind, there)
         # a file that an older run left is no look of this one
         facts[kind] = {node: item for node, item in asked.items() if not (item["error"] or "").startswith("was not asked")}
@@ -127,14 +147,14 @@ def _written(before: Snapshot, after: Snapshot, report_dir: str) -> typing.Tuple
     """The differences, and where they were written, by format."""
     found = differences(before, after)
     paths = {name: os.path.join(os.path.abspath(report_dir), f"difference.{name}") for name in ("json", "html")}
-    write_text(paths["json"], difference_json(before.start, after.start, found))
-    write_text(paths["html"], difference_html(before.start, after.start, found))
+    write_text(paths["json"], difference_json(before.start, after.start, found), report_dir)
+    write_text(paths["html"], difference_html(before.start, after.start, found), report_dir)
     return found, paths
 
 
-def _write(target: str, judged: typing.Mapping[str, Record]) -> None:
+def _write(target: str, judged: typing.Mapping[str, Record], below: str) -> None:
     for stage in STAGES:
         if stage in judged:
-            write_record(records_dir(target), judged[stage])
+            write_record(records_dir(target), judged[stage], below)
         else:
-            remove(os.path.join(records_dir(target), f"{stage}.jsonl"))
+            remove_record(records_dir(target), stage, below)

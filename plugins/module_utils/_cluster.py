@@ -20,6 +20,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions imp
 from ._ansible import INTENT_SPEC
 from ._credentials import Credentials, credentials
 from ._fact_modules import FACT_SPEC
+from ._model import escape
 from ._observe.apply import Outcome
 from ._observe.kubernetes import ApiError, Cluster, api_error
 
@@ -126,7 +127,8 @@ def progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str
     with open(os.path.expanduser(path), "a", encoding="utf-8", buffering=1) as file:
 
         def say(line: str) -> None:
-            file.write(f"{line}\n")
+            # a line end in it would be a line of another's
+            file.write(f"{escape.line(line)}\n")
 
         yield say
 

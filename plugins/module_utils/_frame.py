@@ -23,9 +23,8 @@ from ._model.findings import STAGES, Finding, Waiver, judge
 from ._model.records import CLOSED, OPEN, Record, describe, duration, record_data
 from ._model.version import COLLECTION_VERSION
 from ._observe.facts import FactFolder, now, read_start
-from ._observe.files import remove
 from ._observe.history import folder_of, kept
-from ._observe.records import read_head, read_heads, read_records, write_record
+from ._observe.records import read_head, read_heads, read_records, remove_record, write_record
 from ._report.approval import plan_text
 from ._report.verdict import build, stats
 
@@ -100,7 +99,7 @@ def resume_run(options: Data, nodes: typing.Sequence[str], check_mode: bool) -> 
     moment = now()
     check_age(records, resume_from, options["facts_max_age"], moment)
     for stage in STAGES[len(before(resume_from)) :]:
-        remove(os.path.join(records_dir(report_dir), f"{stage}.jsonl"))
+        remove_record(records_dir(report_dir), stage)
     folder = FactFolder(report_dir, start.run)
     folder.resume(dataclasses.replace(start, resumes=(*start.resumes, Resume(resume_from, moment))), kept_kinds(resume_from))
     return folder

@@ -15,7 +15,7 @@ from ._model.link_errors import EarlierErrors
 from ._model.records import Record
 from ._model.version import COLLECTION_VERSION
 from ._observe.facts import FactFolder, now, read_start
-from ._observe.files import write_text
+from ._observe.files import base_of, write_text
 from ._report.approval import plan_text
 from ._report.data import render_json
 from ._report.junit import render_junit
@@ -68,7 +68,7 @@ def publish(
     report = dataclasses.replace(report_of(facts, records, unreadable, everything), since=since, pages=pages, errors=errors or EarlierErrors())
     paths = {name: os.path.join(os.path.abspath(target), f"report.{name}") for name in FORMATS}
     for name, render in FORMATS.items():
-        write_text(paths[name], render(report))
+        write_text(paths[name], render(report), base_of(target, facts.report_dir))
     return {
         "verdict": report.verdict,
         "green": report.green,

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import datetime
 import http.client
+import io
 import os
 import re
 import socket
 import ssl
 import tempfile
+import threading
+import time
 import typing
 import urllib.error
 
@@ -33,6 +36,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive impor
 PATIENCE = 60.0
 #: the same for a look at it, before the run
 _PATIENCE_FOR_A_LOOK = 15.0
+#: bytes a second that an upload must have on the whole
+SLOWEST = 64 << 10
 #: bytes of a refusal that are read
 _MOST = 65536
 #: answers that a moment later may be others
@@ -163,17 +168,62 @@ def _look_at_login(place: Address, login: Login) -> None:
 def _request(
     place: Address, method: str, base: str, login: Login, authority: str, patience: float, content: typing.Optional[bytes], bare: bool = False
 ) -> None:
-    """:param bare: without the query, and any answer will do
+    """Ask within a time for the whole exchange: each socket gives up after its own silence, and a server that drips is never silent.
+
+    :param bare: without the query, and any answer will do
     :raises ArchiveError: no answer, or a refusal
     """
+    seconds = 3 * patience + len(content or b"") / SLOWEST
+    failures: typing.List[BaseException] = []
+
+    def exchange() -> None:
+        try:
+            _exchange(place, method, base, login, authority, patience, _Body(content, time.monotonic() + seconds), bare)
+        except BaseException as error:
+            failures.append(error)
+
+    # a daemon: what still waits for the server ends with the task
+    thread = threading.Thread(target=exchange, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise _late(base if bare else place.cut(base), seconds)
+    if failures:
+        raise failures[0]
+
+
+class _Late(TimeoutError):
+    """The time for the whole exchange is over."""
+
+
+class _Body:
+    """What is sent, in pieces: the time of a socket is that of one call, and one for all of it would bound the whole upload.
+
+    :param end: by a monotonic clock; after it nothing more is sent
+    """
+
+    def __init__(self, content: typing.Optional[bytes], end: float) -> None:
+        self.content = content
+        self.end = end
+        self._stream = io.BytesIO(content or b"")
+
+    def read(self, size: int = -1) -> bytes:
+        if time.monotonic() > self.end:
+            raise _Late
+        return self._stream.read(size)
+
+
+def _exchange(place: Address, method: str, base: str, login: Login, authority: str, patience: float, body: _Body, bare: bool) -> None:
+    content = body.content
     headers = {} if content is None else {"Content-Type": "application/gzip" if content[:2] == b"\x1f\x8b" else "text/plain"}
+    headers.update({} if content is None else {"Content-Length": str(len(content))})
     if login.token:
         headers["Authorization"] = f"Bearer {login.token}"
     shown = base if bare else place.cut(base)
     try:
         answer = open_url(
             base + ("" if bare else place.query),
-            data=content,
+            data=None if content is None else body,
             headers=headers,
             method=method,
             timeout=patience,
@@ -188,24 +238,39 @@ def _request(
     except urllib.error.HTTPError as error:
         with error:
             if not bare:
-                raise _refused(shown, error, place, login) from None
+                raise _refused(shown, error, place, login, patience) from None
     # whatever is raised, its own text may hold the whole address
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _silent(shown, error, patience) from None
+        raise _silent(shown, error, patience, len(content or b"")) from None
     else:
         with answer:
             pass
 
 
-def _refused(shown: str, error: urllib.error.HTTPError, place: Address, login: Login) -> ArchiveError:
-    try:
-        words = refusal_words(error.read(_MOST).decode("utf-8", errors="replace"))
-    except (OSError, http.client.HTTPException):
-        words = ""
-    words = _without_secrets(words, place, login)
+def _refused(shown: str, error: urllib.error.HTTPError, place: Address, login: Login, patience: float) -> ArchiveError:
+    words = _without_secrets(refusal_words(_read(error, patience).decode("utf-8", errors="replace")), place, login)
     seen = f"{shown} did not take the archive: HTTP {error.code} {http.client.responses.get(error.code, '')}".rstrip()
     seen += f" ({words})" if words else ""
     return ArchiveError(seen, _remedy(error, place), error.code in _AGAIN)
+
+
+def _read(error: urllib.error.HTTPError, seconds: float) -> bytes:
+    """What a refusal says, as much of it as comes within that time."""
+    found, end = b"", time.monotonic() + seconds
+    try:
+        while len(found) < _MOST and time.monotonic() < end:
+            part = error.read1(_MOST - len(found))
+            if not part:
+                break
+            found += part
+    except (OSError, http.client.HTTPException):
+        pass
+    return found
+
+
+def _late(shown: str, seconds: float) -> ArchiveError:
+    seen = f"{shown} has not taken it within {seconds:.3g} s, and was not silent either"
+    return ArchiveError(seen, f"Look at the server and the network: less than {SLOWEST >> 10} KiB/s is given up", True)
 
 
 def _without_secrets(words: str, place: Address, login: Login) -> str:
@@ -245,7 +310,7 @@ def _elsewhere(location: typing.Optional[str]) -> str:
     return plain(found.shown, 300) if isinstance(found, Address) else ""
 
 
-def _silent(shown: str, error: Exception, patience: float) -> ArchiveError:
+def _silent(shown: str, error: Exception, patience: float, size: int) -> ArchiveError:
     reason: typing.Any = getattr(error, "reason", None)
     cause = reason if isinstance(reason, Exception) else error
     if isinstance(cause, ssl.SSLCertVerificationError):
@@ -255,6 +320,8 @@ def _silent(shown: str, error: Exception, patience: float) -> ArchiveError:
         return ArchiveError(
             f"{shown}: no TLS: {plain(str(cause.reason or 'no reason is given'), 100)}", "Look whether that port speaks TLS, or needs http:// instead"
         )
+    if isinstance(cause, _Late):
+        return _late(shown, 3 * patience + size / SLOWEST)
     if isinstance(cause, (socket.timeout, TimeoutError)):
         return ArchiveError(f"{shown} gave no sign within {patience:g} s", "Look whether it is up, and whether a firewall or a proxy is on the way", True)
     if isinstance(cause, socket.gaierror):

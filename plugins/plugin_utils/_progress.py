@@ -17,6 +17,8 @@ from ansible import constants
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
+
 #: seconds between two looks into the file
 LOOK_SECONDS = 0.5
 
@@ -62,7 +64,7 @@ def follow(path: str, done: threading.Event, show: typing.Callable[[str], typing
             rest += file.read()
             *lines, rest = rest.split("\n")
             for line in lines:
-                show(f"  {line}")
+                show(f"  {escape.line(line)}")
             if last:
                 return
             done.wait(LOOK_SECONDS)

@@ -92,7 +92,7 @@ def lines_of(result: Result) -> typing.Optional[typing.List[str]]:
     """The message of a result as lines; None where it has none, as one that is hidden."""
     said = result.get("msg")
     if isinstance(said, str):
-        return said.splitlines() or [""]
+        return said.rstrip("\n").split("\n")
     if isinstance(said, (list, tuple)):
         return [str(line) for line in said]
     return None

@@ -17,11 +17,17 @@ from .validate import check as validate
 #: the first stage that makes something of the intent, and looks at it
 MAKES = "network"
 
+#: refused facts that an error names
+_MOST_UNREAD = 5
+#: why the facts of a stage that could not be read were refused
+Refused = typing.Callable[[str], typing.Sequence[str]]
 #: the data of a stage's Facts, and how many facts they are; raises RdmaError where they can't be read
 Evidence = typing.Callable[[str], typing.Tuple[typing.Any, typing.Tuple[FactCount, ...]]]
 
 
-def judge_again(start: RunStart, records: typing.Mapping[str, Record], wishes: RawIntent, evidence: Evidence, applied: bool = True) -> typing.Dict[str, Record]:
+def judge_again(
+    start: RunStart, records: typing.Mapping[str, Record], wishes: RawIntent, evidence: Evidence, applied: bool = True, refused: Refused = lambda stage: ()
+) -> typing.Dict[str, Record]:
     """All stages that left a record, in their order.
 
     - A stage whose role failed keeps what failed: what it would have seen is not there.
@@ -32,6 +38,7 @@ def judge_again(start: RunStart, records: typing.Mapping[str, Record], wishes: R
     :param records: of the run, by stage
     :param evidence: the facts of a stage
     :param applied: whether the intent is one that the run could have made
+    :param refused: facts of a stage that are there and can't be read, asked for after ``evidence``: no verdict is better for them
     """
     again: typing.Dict[str, Record] = {}
     for stage in STAGES:
@@ -40,7 +47,7 @@ def judge_again(start: RunStart, records: typing.Mapping[str, Record], wishes: R
             again[stage] = _unapplied(StageContext(stage, start.run, start.started, start.started, True, dict(again)), start, wishes)
         elif old is not None and old.run == start.run:
             context = StageContext(stage, old.run, old.started, old.finished, old.check_mode or not applied, dict(again))
-            again[stage] = _judge(context, start, old, wishes, evidence)
+            again[stage] = _judge(context, start, old, wishes, evidence, refused)
     return again
 
 
@@ -54,13 +61,13 @@ def was_run(record: Record) -> bool:
     return record.stage == "validate" or record.error is not None or record.intent is not None
 
 
-def _judge(context: StageContext, start: RunStart, old: Record, wishes: RawIntent, evidence: Evidence) -> Record:
+def _judge(context: StageContext, start: RunStart, old: Record, wishes: RawIntent, evidence: Evidence, refused: Refused) -> Record:
     ground = validate.Facts(start.nodes, start.variables)
     if not was_run(old):
         return may_start(context, wishes, ground) or _not_run(context, old)
-    refused = _refused(context, wishes, ground)
-    if refused is not None:
-        return refused
+    wrong = _refused(context, wishes, ground)
+    if wrong is not None:
+        return wrong
     if old.error is not None:
         return judge_error(context, wishes, old.error)
     try:
@@ -72,7 +79,11 @@ def _judge(context: StageContext, start: RunStart, old: Record, wishes: RawInten
         return judge_error(context, wishes, f"Read the facts of the run: {lost} of the cluster is not in the folder any more; the run was judged by it")
     # what a run has made is there; it would not be made again
     changes = old.changes if old.check_mode or not context.check_mode else ()
-    return judge_stage(context, wishes, facts, changes, counts)
+    record = judge_stage(context, wishes, facts, changes, counts)
+    unread = refused(context.stage)
+    if unread and record.gate != CLOSED:
+        return judge_error(context, wishes, f"Read the facts of the run: {'; '.join(unread[:_MOST_UNREAD])}")
+    return record
 
 
 def _refused(context: StageContext, wishes: RawIntent, ground: validate.Facts) -> typing.Optional[Record]:

@@ -6,16 +6,18 @@ from __future__ import annotations
 
 import os
 
+from .escape import lines
+
 
 class RdmaError(Exception):
-    """Something that stops the work, in words for the reader.
+    """Something that stops the work, in words for the reader. Its text is safe for a terminal, whatever outside text is in it.
 
     :ivar seen: what was seen, and where
     :ivar remedy: what to do about it; empty when the text of ``seen`` says it
     """
 
     def __init__(self, seen: str, remedy: str = "") -> None:
-        super().__init__(f"{seen}. {remedy}" if remedy else seen)
+        super().__init__(lines(f"{seen}. {remedy}" if remedy else seen))
         self.seen = seen
         self.remedy = remedy
 

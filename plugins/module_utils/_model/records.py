@@ -9,6 +9,7 @@ import dataclasses
 import datetime
 import typing
 
+from .escape import lines as indented
 from .facts import FactCount
 from .findings import FAIL, PASS, SKIPPED, UNKNOWN, Finding, Gate, Judged, Waiver
 from .load import to_data
@@ -107,7 +108,7 @@ def describe(record: Record) -> typing.List[str]:
     for alike in _alike(record.judged):
         for same in [alike] if len(alike) > MOST_ALIKE else [[item] for item in alike]:
             lines += _described(same)
-    return [plain(line) for line in lines]
+    return [indented(plain(line)) for line in lines]
 
 
 def _alike(judged: typing.Iterable[Judged]) -> typing.Iterable[typing.List[Judged]]:

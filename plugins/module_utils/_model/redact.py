@@ -11,7 +11,9 @@ import functools
 import re
 import typing
 
-REDACTED = "[redacted]"
+from .credentials import REDACTED, SUSPECTS, asks_secret, without_credentials
+
+__all__ = ["REDACTED", "is_free", "redact", "redact_text"]
 
 # names of fields whose value is a secret whatever it looks like
 _SECRET_KEY = re.compile(
@@ -38,6 +40,7 @@ _HINT = re.compile(r"-----BEGIN|\beyJ|Bearer |-data: |(?i:password|token)(?:=|: 
 
 # in lower case, of what any of the above needs. What JSON escapes may hide one
 _SUSPECTS = (
+    *SUSPECTS,
     *("-----begin", "eyj", "bearer", "-data", "password", "passwd", "passphrase", "secret", "token", "authorization", "kubeconfig", "mkey", "m_key", "\\u"),
     *(f"{what}{between}key" for what in ("private", "client", "api", "access") for between in ("", "_", "-")),
 )
@@ -51,6 +54,7 @@ def is_free(document: str) -> bool:
 
 def redact_text(text: str) -> str:
     """``text`` without private keys, tokens and passwords."""
+    text = without_credentials(text)
     if _HINT.search(text) is None:
         return text
     if "eyJ" in text:
@@ -75,7 +79,9 @@ def redact(data: typing.Any, key: str = "") -> typing.Any:
     if isinstance(data, dict):
         return {name: redact(value, str(name)) for name, value in data.items()}
     if isinstance(data, (list, tuple)):
-        return [redact(item, key) for item in data]
+        # of a command, the argument after --password is no text that shows what it is
+        before = [None, *data][: len(data)]
+        return [REDACTED if item and isinstance(item, str) and asks_secret(flag) else redact(item, key) for flag, item in zip(before, data)]
     if isinstance(data, str):
         return REDACTED if data and _is_secret(key) else redact_text(data)
     return data

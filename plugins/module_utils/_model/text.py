@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import typing
 
+from .escape import visible
+
 
 def both_ends(text: str, limit: int = 600) -> str:
     """``text`` in ``limit`` characters: what was wrapped around an error stands before it, the error itself at the end."""
@@ -15,9 +17,7 @@ def both_ends(text: str, limit: int = 600) -> str:
 def plain(text: str, limit: int = 2000) -> str:
     """``text`` with all that does not print but line ends as escapes, cut behind ``limit`` characters, and then it says how long it was."""
     cut = f"{text[:limit]}... ({len(text)} characters)" if len(text) > limit else text
-    if cut.replace("\n", "").isprintable():
-        return cut
-    return "".join(sign if sign.isprintable() or sign == "\n" else sign.encode("unicode_escape").decode("ascii") for sign in cut)
+    return visible(cut)
 
 
 def percent(part: int, whole: int) -> str:

@@ -13,15 +13,17 @@ import io
 import json
 import os
 import re
+import secrets
 import shutil
 import stat
 import tarfile
-import tempfile
 import typing
 import zlib
 
+from .._model.errors import ParseError
 from .._model.redact import redact, redact_text
-from .files import FileError, write_bytes
+from .._parse.limits import decode_json
+from .files import FileError, base_of, read_bytes, write_bytes, write_parts
 
 SUMS = "SHA256SUMS"
 #: folder of the runs that are kept, see history
@@ -29,12 +31,23 @@ RUNS = "runs"
 #: sizes that no run comes near; an archive that is larger is none of ours
 MOST_FILES = 500_000
 MOST_BYTES = 8 << 30
-MOST_BYTES_OF_A_FILE = 1 << 30
-#: pieces that tarfile reads at once: a header that asks for more wants the memory
-_MOST_AT_ONCE = 16 << 20
+MOST_BYTES_OF_A_FILE = 512 << 20
+#: the same by the size of the archive: facts become a twentieth to a fiftieth of their size, and no file becomes less than a header and a checksum do
+MOST_RATIO = 200
+LEAST_BYTES_OF_A_FILE = 16
+#: bytes and files that are taken whatever the size of the archive
+_FREE_BYTES, _FREE_FILES = 64 << 20, 1000
+#: pieces that are read at once: a header that asks for more wants the memory
+_MOST_AT_ONCE = 1 << 20
+#: bytes of the checksums: they are read into memory, and a line of them has 66 bytes and a path
+_MOST_OF_SUMS = 128 << 20
+#: headers that may stand before that of a file: of a long name, and of what the older form can't say
+_MOST_HEADERS = 4
 
 # what a run leaves in its folder; nothing else is packed or kept, and nothing else is taken out of an archive
 _OURS = re.compile(r"run\.json|report\.(html|json|xml|prom)|difference\.(json|html)|stages/[a-z_]+\.jsonl|facts/[a-z][a-z0-9_]*/[^/\\\x00-\x1f]+\.json")
+# made of the rest by the report, and made anew where an archive is unpacked: a page from a stranger is code in the browser of who reads it
+_PAGES = re.compile(r"report\.(html|json|xml|prom)|difference\.(json|html)")
 _TOP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SUM = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 
@@ -44,12 +57,29 @@ Sums = typing.Dict[str, str]
 class _Bounded(gzip.GzipFile):
     """A decompressed archive that ends where no archive of ours goes on."""
 
+    most = MOST_BYTES
+
     def read(self, size: typing.Optional[int] = -1) -> bytes:
         if size is None or size < 0 or size > _MOST_AT_ONCE:
             raise tarfile.ReadError(f"one part of it has {size} bytes; {_MOST_AT_ONCE} are the most")
-        if self.tell() > MOST_BYTES:
-            raise tarfile.ReadError(f"it has more than {MOST_BYTES} bytes")
+        if self.tell() > self.most:
+            raise tarfile.ReadError(f"it has more than {self.most} bytes")
         return super().read(size)
+
+
+class _Member(tarfile.TarInfo):
+    """A member of an archive, before which no endless chain of headers may stand: each of them is read by a call within that of the one before."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> "_Member":  # type: ignore[override]
+        depth = getattr(tarfile_, "headers", 0)
+        if depth > _MOST_HEADERS:
+            raise tarfile.ReadError(f"more than {_MOST_HEADERS} headers stand before one file")
+        tarfile_.headers = depth + 1  # type: ignore[attr-defined]
+        try:
+            return typing.cast("_Member", super().fromtarfile(tarfile_))
+        finally:
+            tarfile_.headers = depth  # type: ignore[attr-defined]
 
 
 def pack(report_dir: str, archive: str, top: str) -> typing.Tuple[Sums, typing.List[str]]:
@@ -65,11 +95,12 @@ def pack(report_dir: str, archive: str, top: str) -> typing.Tuple[Sums, typing.L
     # neither the time nor the name of the file is in the head of the compressed stream
     with gzip.GzipFile(filename="", mode="wb", fileobj=handle, mtime=0) as stream, tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name in names:
-            text = _without_secrets(name, _read(os.path.join(report_dir, name)))
+            # a link that came in the meantime is not followed
+            text = _without_secrets(name, read_bytes(os.path.join(report_dir, name), report_dir, MOST_BYTES_OF_A_FILE))
             sums[name] = hashlib.sha256(text).hexdigest()
             _add(tar, f"{top}/{name}", text)
         _add(tar, f"{top}/{SUMS}", "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode())
-    write_bytes(archive, handle.getvalue())
+    write_bytes(archive, handle.getvalue(), base_of(os.path.dirname(os.path.abspath(archive)), report_dir))
     return sums, left_out
 
 
@@ -100,22 +131,23 @@ def verify(archive: str, signed: str) -> None:
         raise FileError(seen, "Fetch it again from who keeps it, and compare the digits with the signed sheet; nothing was unpacked")
 
 
-def unpack(archive: str, target: str) -> Sums:
-    """Unpack an archive into a folder that is not there yet, or that holds the same already; all of it or nothing.
+def unpack(archive: str, target: str, finish: typing.Callable[[str], object] = lambda folder: None) -> Sums:
+    """Unpack an archive into a folder that is not there yet, or that holds the same already; all of it or nothing. Its pages are left out.
 
-    :returns: checksums by path
+    :param finish: makes the pages anew in the folder that it gets, before that has its name
+    :returns: checksums by path, those of the pages with them
     :raises FileError: it is no archive of ours, something in it would lead out of the folder, or something is not what was packed
     """
     parent = os.path.dirname(os.path.abspath(target))
     try:
-        os.makedirs(parent, exist_ok=True)
-        fresh = tempfile.mkdtemp(dir=parent, prefix=".evidence-")
+        fresh = os.path.join(parent, f".evidence-{secrets.token_hex(8)}")
+        os.makedirs(fresh)
     except OSError as error:
         raise FileError(f"{parent} can't be written: {error.strerror}", "Name another folder in rdma_report_dir") from error
     try:
         sums = _unpacked(archive, fresh)
         if not os.path.lexists(target):
-            os.chmod(fresh, 0o755)
+            finish(fresh)
             os.rename(fresh, target)
         else:
             _same(target, sums)
@@ -146,15 +178,6 @@ def listed(report_dir: str) -> typing.Tuple[typing.List[str], typing.List[str]]:
     return sorted(names), sorted(left_out)
 
 
-def _read(path: str) -> bytes:
-    try:
-        # a link that came in the meantime is not followed
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as stream:
-            return stream.read()
-    except OSError as error:
-        raise FileError(f"{path} can't be read: {error.strerror}", "Look whether this user may read there") from error
-
-
 def _without_secrets(name: str, raw: bytes) -> bytes:
     """The file as it is, unless there is a secret in it."""
     text = raw.decode("utf-8", errors="backslashreplace")
@@ -168,8 +191,8 @@ def _without_secrets(name: str, raw: bytes) -> bytes:
 
 def _clean_json(text: str) -> str:
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = decode_json(text, "", MOST_BYTES_OF_A_FILE)
+    except ParseError:
         # damaged, and evidence all the same
         return redact_text(text)
     clean = redact(data)
@@ -186,22 +209,55 @@ def _unpacked(archive: str, folder: str) -> Sums:
     """:raises FileError: a member that is none of ours, or not what was packed"""
     found: Sums = {}
     total, tops, told = 0, set(), None
-    with _Bounded(archive, "rb") as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
-        for member in tar:
-            top, name = _place(archive, member, folder)
-            tops.add(top)
-            total += member.size
-            if len(found) >= MOST_FILES or total > MOST_BYTES or len(tops) > 1 or name in found or (name == SUMS and told is not None):
-                seen = f"{archive} has too many files, too large ones, one twice, or more than one folder; met at {member.name!r}"
-                raise FileError(seen, f"No run leaves more than {MOST_FILES} files and {MOST_BYTES} bytes; look where it comes from")
-            text = _content(tar, member)
-            if name == SUMS:
-                told = text.decode("utf-8", errors="backslashreplace")
-                continue
-            found[name] = hashlib.sha256(text).hexdigest()
-            write_bytes(os.path.join(folder, name), text)
+    most_bytes, most_files = _most(os.path.getsize(archive))
+    with _Bounded(archive, "rb") as stream:
+        # the ends of its members, and what fills up its last block
+        stream.most = most_bytes + 512 * 3 * most_files
+        with tarfile.open(fileobj=stream, mode="r:", tarinfo=_Member) as tar:
+            for member in _members(tar):
+                top, name = _place(archive, member, folder)
+                tops.add(top)
+                total += member.size
+                if len(found) >= most_files or total > most_bytes or len(tops) > 1 or name in found or (name == SUMS and told is not None):
+                    seen = f"{archive} has too many files, too large ones, one twice, or more than one folder; met at {member.name!r}"
+                    raise FileError(
+                        seen, f"No run leaves more than {most_files} files and {most_bytes} bytes in an archive of this size; look where it comes from"
+                    )
+                if name == SUMS:
+                    told = b"".join(_content(tar, member)).decode("utf-8", errors="backslashreplace")
+                    continue
+                digest = hashlib.sha256()
+                write = _hash_alone if _PAGES.fullmatch(name) else write_parts
+                write(os.path.join(folder, name), _hashed(_content(tar, member), digest))
+                found[name] = digest.hexdigest()
     _compare(archive, told, found)
     return found
+
+
+def _most(size: int) -> typing.Tuple[int, int]:
+    """Bytes and files that an archive of ``size`` bytes may have."""
+    return min(MOST_BYTES, _FREE_BYTES + MOST_RATIO * size), min(MOST_FILES, _FREE_FILES + size // LEAST_BYTES_OF_A_FILE)
+
+
+def _members(tar: tarfile.TarFile) -> typing.Iterator[tarfile.TarInfo]:
+    """One after the other; the archive itself would keep all of them."""
+    while True:
+        member = tar.next()
+        if member is None:
+            return
+        yield member
+        tar.members.clear()  # type: ignore[attr-defined]
+
+
+def _hashed(parts: typing.Iterable[bytes], digest: typing.Any) -> typing.Iterator[bytes]:
+    for part in parts:
+        digest.update(part)
+        yield part
+
+
+def _hash_alone(_path: str, parts: typing.Iterable[bytes]) -> None:
+    for _part in parts:
+        pass
 
 
 def _place(archive: str, member: tarfile.TarInfo, folder: str) -> typing.Tuple[str, str]:
@@ -216,8 +272,9 @@ def _place(archive: str, member: tarfile.TarInfo, folder: str) -> typing.Tuple[s
     inside = ".." not in name.split("/") and (_OURS.fullmatch(name) or name == SUMS)
     if not _TOP.fullmatch(top) or not inside:
         raise FileError(f"{archive}: {member.name!r} is no file that a run leaves", "Look where the archive comes from; nothing was unpacked")
-    if member.size > MOST_BYTES_OF_A_FILE:
-        seen = f"{archive}: {member.name!r} has {member.size} bytes; {MOST_BYTES_OF_A_FILE} are the most"
+    most = _MOST_OF_SUMS if name == SUMS else MOST_BYTES_OF_A_FILE
+    if member.size > most:
+        seen = f"{archive}: {member.name!r} has {member.size} bytes; {most} are the most"
         raise FileError(seen, "Look where the archive comes from; nothing was unpacked")
     # the same once more, by the standard library, where it can
     safe = getattr(tarfile, "data_filter", None)
@@ -226,15 +283,13 @@ def _place(archive: str, member: tarfile.TarInfo, folder: str) -> typing.Tuple[s
     return top, name
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> typing.Iterator[bytes]:
     stream = tar.extractfile(member)
-    parts = []
     while stream is not None:
-        part = stream.read(1 << 20)
+        part = stream.read(_MOST_AT_ONCE)
         if not part:
-            break
-        parts.append(part)
-    return b"".join(parts)
+            return
+        yield part
 
 
 def _compare(archive: str, told: typing.Optional[str], found: Sums) -> None:
@@ -253,9 +308,9 @@ def _compare(archive: str, told: typing.Optional[str], found: Sums) -> None:
 
 
 def _same(target: str, sums: Sums) -> None:
-    """:raises FileError: the folder holds something else"""
+    """:raises FileError: the folder holds something else. Its pages were made where it was unpacked"""
     for name, digest in sums.items():
         path = os.path.join(target, name)
-        if not os.path.isfile(path) or hashlib.sha256(_read(path)).hexdigest() != digest:
+        if not _PAGES.fullmatch(name) and (not os.path.lexists(path) or hashlib.sha256(read_bytes(path, target, MOST_BYTES_OF_A_FILE)).hexdigest() != digest):
             seen = f"{target} is there already, and {name} in it is not that of the archive"
             raise FileError(seen, "Name another folder in rdma_report_dir, or remove this one")

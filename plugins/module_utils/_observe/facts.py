@@ -8,7 +8,6 @@ Whoever observes writes; whoever judges reads. A file is written whole or not at
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import re
 import typing
@@ -17,11 +16,15 @@ from urllib.parse import quote
 from .._model.errors import unforeseen
 from .._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
 from .._model.load import LoadError, load, to_data
+from .._model.plausible import wrong_schema, wrong_time
 from .._model.redact import is_free, redact
-from .files import FileError, read_json, remove, write_text
+from .files import FileError, json_of, names_in, read_json, remove, write_text
 
 Observed = typing.Dict[str, typing.Any]
 
+#: what to do with a file that a run did not leave like this
+_ANEW = "Remove the file and run the stage again"
+_RUN = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
 
 
@@ -36,20 +39,18 @@ def file_name(node: str) -> str:
     return f"{'%2E' + name[1:] if name.startswith('.') else name}.json"
 
 
-def _compact(data: typing.Any) -> str:
-    return json.dumps(data, separators=(",", ":"), sort_keys=True)
-
-
 class FactFolder:
     """The facts of one run in a report's folder.
 
     :param report_dir: the folder of the report
     :param run: identity of the run whose facts count
+    :ivar refused: why each fact that was there could not be read so far
     """
 
     def __init__(self, report_dir: str, run: str) -> None:
         self.report_dir = report_dir
         self.run = run
+        self.refused: typing.List[str] = []
 
     def path(self, kind: str, node: str = CLUSTER) -> str:
         """Where a fact lies.
@@ -72,7 +73,7 @@ class FactFolder:
             text = self._text(kind, node, value, error)
         except (RecursionError, MemoryError, ValueError, TypeError, OverflowError) as raised:
             text = self._text(kind, node, None, f"failed: {unforeseen(raised, f'fact {kind}')}")
-        write_text(path, f"{text}\n")
+        write_text(path, f"{text}\n", self.report_dir)
         return path
 
     def _text(self, kind: str, node: str, value: typing.Any, error: typing.Optional[str]) -> str:
@@ -82,8 +83,8 @@ class FactFolder:
         if wrong:
             raise FileError(f"fact {kind} of {node}: {wrong}")
         # its value is plain by now, and a second walk through it costs as much as all the rest; so does one that looks for secrets
-        text = _compact(vars(fact))
-        return text if is_free(text) else _compact(redact(vars(fact)))
+        text = json_of(vars(fact))
+        return text if is_free(text) else json_of(redact(vars(fact)))
 
     def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:
         """A fact of this run; None when there is none, or only one of another run.
@@ -91,21 +92,28 @@ class FactFolder:
         :raises FileError: there is a file, and it is no such fact
         """
         path = self.path(kind, node)
-        data = read_json(path)
+        try:
+            return self._read(path, kind, node)
+        except FileError as error:
+            self.refused.append(str(error))
+            raise
+
+    def _read(self, path: str, kind: str, node: str) -> typing.Optional[Fact]:
+        data = read_json(path, self.report_dir)
         if data is None:
             return None
-        fact: Fact = _load(Fact, data, path)
+        fact: Fact = _load(Fact, data, path, lambda fact: (fact.time,))
         if (fact.kind, fact.node) != (kind, node):
-            raise FileError(f"{path} says that it is {fact.kind} of {fact.node}", "Remove the file and run the stage again")
+            raise FileError(f"{path} says that it is {fact.kind} of {fact.node}", _ANEW)
         wrong = contradiction(fact)
         if wrong:
-            raise FileError(f"{path}: {wrong}", "Remove the file and run the stage again")
+            raise FileError(f"{path}: {wrong}", _ANEW)
         return fact if fact.run == self.run else None
 
     def has(self, kind: str, node: str = CLUSTER) -> bool:
         """Whether this run has looked, with whatever outcome: by the time of the file, since a thousand facts are a hundred megabytes."""
         try:
-            return os.path.getmtime(self.path(kind, node)) >= os.path.getmtime(os.path.join(self.report_dir, "run.json"))
+            return os.lstat(self.path(kind, node)).st_mtime >= os.lstat(os.path.join(self.report_dir, "run.json")).st_mtime
         except OSError:
             return False
 
@@ -120,12 +128,7 @@ class FactFolder:
         """
         values: Observed = {}
         errors: typing.Dict[str, str] = {}
-        folder = os.path.join(self.report_dir, "facts")
-        try:
-            kinds = sorted(name for name in os.listdir(folder) if _KIND.match(name)) if os.path.isdir(folder) else []
-        except OSError as error:
-            raise FileError(f"{folder} can't be read: {error.strerror}", "Look whether this user may read there") from error
-        for kind in kinds:
+        for kind in filter(_KIND.match, names_in(os.path.join(self.report_dir, "facts"), self.report_dir)):
             try:
                 fact = self.read(kind, node)
             except FileError as error:
@@ -154,7 +157,7 @@ class FactFolder:
         :raises FileError: it can't be written
         """
         path = os.path.join(self.report_dir, "run.json")
-        write_text(path, json.dumps(redact(to_data(start)), indent=1, sort_keys=True) + "\n")
+        write_text(path, json_of(redact(to_data(start)), 1) + "\n", self.report_dir)
         return path
 
     def resume(self, start: RunStart, kept: typing.Container[str]) -> None:
@@ -166,10 +169,10 @@ class FactFolder:
         """
         path, folder = os.path.join(self.report_dir, "run.json"), os.path.join(self.report_dir, "facts")
         try:
-            for kind in os.listdir(folder) if os.path.isdir(folder) else ():
+            for kind in names_in(folder, self.report_dir):
                 if _KIND.match(kind) and kind not in kept:
-                    for name in os.listdir(os.path.join(folder, kind)):
-                        remove(os.path.join(folder, kind, name))
+                    for name in names_in(os.path.join(folder, kind), self.report_dir):
+                        remove(os.path.join(folder, kind, name), self.report_dir)
             # it is the time of this file that tells the facts of the run from those of an older one
             time = os.stat(path).st_mtime_ns
             self.begin(start)
@@ -204,22 +207,39 @@ def read_start(report_dir: str) -> typing.Optional[RunStart]:
     :raises FileError: it can't be read
     """
     path = os.path.join(report_dir, "run.json")
-    data = read_json(path)
-    return None if data is None else _load(RunStart, data, path)
+    data = read_json(path, report_dir)
+    if data is None:
+        return None
+    start: RunStart = _load(RunStart, data, path, lambda start: (start.started, *(item.time for item in start.resumes)))
+    # it becomes a part of names of files
+    if not _RUN.match(start.run):
+        raise FileError(f"{path}: run is {start.run!r}; expected letters, digits, '.', '_' and '-', at most 100", _ANEW)
+    return start
 
 
 def now() -> str:
     """UTC, ISO 8601, with milliseconds."""
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+    return clock().isoformat(timespec="milliseconds")
 
 
-def _load(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:
-    """:raises FileError: of a newer schema, or not of this form"""
-    schema = data.get("schema") if isinstance(data, dict) else None
-    # first of all: the fields of a newer schema may be unknown here, and that would be a riddle to the reader
-    if isinstance(schema, int) and schema > FACT_SCHEMA:
-        raise FileError(f"{path} has schema {schema}, of a newer version of linerate.rdma; this one knows {FACT_SCHEMA}", "Install the newer version")
+def clock() -> datetime.datetime:
+    """The moment, UTC."""
+    return datetime.datetime.now(datetime.timezone.utc)
+
+
+def _load(cls: typing.Any, data: typing.Any, path: str, times: typing.Callable[[typing.Any], typing.Iterable[str]]) -> typing.Any:
+    """:param times: that it names
+    :raises FileError: of another schema, not of this form, or of an implausible time
+    """
+    # first of all: the fields of another schema may be unknown here, and that would be a riddle to the reader
+    wrong, remedy = wrong_schema(data, FACT_SCHEMA)
+    if wrong:
+        raise FileError(f"{path}: {wrong}", remedy)
     try:
-        return load(cls, data)
+        found = load(cls, data)
     except LoadError as error:
-        raise FileError(f"{path}: {error}", "Remove the file and run the stage again") from error
+        raise FileError(f"{path}: {error}", _ANEW) from error
+    implausible = next(filter(None, (wrong_time(text, clock()) for text in times(found))), "")
+    if implausible:
+        raise FileError(f"{path}: {implausible}", f"{_ANEW}; set the clock of the machine that ran ansible-playbook")
+    return found

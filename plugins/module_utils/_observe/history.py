@@ -16,7 +16,7 @@ import typing
 from .._model.errors import RdmaError
 from .evidence import RUNS, listed
 from .facts import read_start
-from .files import FileError
+from .files import FileError, names_in, refuse_links
 
 LATEST = "latest"
 #: identity of a run, as the frame makes them: they sort by time
@@ -29,11 +29,7 @@ def kept(report_dir: str) -> typing.List[str]:
 
     :raises FileError: the folder can't be read
     """
-    folder = os.path.join(report_dir, RUNS)
-    try:
-        names = os.listdir(folder) if os.path.isdir(folder) else []
-    except OSError as error:
-        raise FileError(f"{folder} can't be read: {error.strerror}", "Look whether this user may read there") from error
+    names = names_in(os.path.join(report_dir, RUNS), report_dir)
     return sorted(
         name for name in names if _RUN.fullmatch(name) and os.path.isdir(folder_of(report_dir, name)) and not os.path.islink(folder_of(report_dir, name))
     )
@@ -87,6 +83,8 @@ def keep(report_dir: str, run: str, most: int) -> typing.List[str]:
         return []
     root = os.path.join(report_dir, RUNS)
     try:
+        # what is kept and what goes is in this folder, and nowhere else
+        refuse_links(root, report_dir)
         os.makedirs(root, exist_ok=True)
         _link_all(report_dir, os.path.join(root, f".{run}"), folder_of(report_dir, run))
         _point(root, run)

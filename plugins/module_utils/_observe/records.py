@@ -7,28 +7,35 @@ So whoever only has to know how a stage ended reads one line, however many findi
 
 from __future__ import annotations
 
-import json
 import os
 import typing
 
 from .._model.findings import STAGES
 from .._model.load import LoadError, load
+from .._model.plausible import wrong_schema, wrong_time
 from .._model.records import RECORD_SCHEMA, Record, contradiction, record_data
 from .._model.redact import redact
-from .files import write_text
+from .._parse.limits import MIB
+from .facts import clock
+from .files import FileError, decoded, json_of, opened, remove, write_text
+
+#: bytes of a record, and of a line of it: the head with its intent, or a finding
+_MOST_BYTES = 512 * MIB
+_MOST_OF_A_LINE = 16 * MIB
 
 
-def write_record(directory: str, record: Record) -> str:
+def write_record(directory: str, record: Record, below: str = "") -> str:
     """Write ``<directory>/<stage>.jsonl`` in one step, so that an interrupted run leaves no half of it.
 
+    :param below: the folder that the user named, see files; empty for that around ``directory``
     :returns: path of the file
     :raises FileError: the folder or the file can't be written
     """
-    path = os.path.join(directory, f"{record.stage}.jsonl")
+    path = _path(directory, record.stage)
     head = redact(record_data(record))
     judged = head.pop("judged")
     lines = [{**head, "findings": len(judged)}, *judged]
-    write_text(path, "".join(json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n" for line in lines))
+    write_text(path, "".join(f"{json_of(line)}\n" for line in lines), below or os.path.dirname(directory))
     return path
 
 
@@ -48,34 +55,55 @@ def read_heads(directory: str) -> typing.Dict[str, Record]:
 def read_head(directory: str, stage: str) -> typing.Optional[Record]:
     """That of one stage; None where there is none that can be read."""
     try:
-        return _read_head(os.path.join(directory, f"{stage}.jsonl"), stage)
-    except (OSError, ValueError, RecursionError, LoadError):
+        return _read_head(_path(directory, stage), stage)
+    except (FileError, LoadError):
         return None
 
 
-def _read_all(directory: str, read: typing.Callable[[str, str], Record]) -> typing.Tuple[typing.Dict[str, Record], typing.Dict[str, str]]:
+def remove_record(directory: str, stage: str, below: str = "") -> None:
+    """Remove the record of a stage, if it is there.
+
+    :param below: as of ``write_record``
+    :raises FileError: it can't be removed
+    """
+    remove(_path(directory, stage), below or os.path.dirname(directory))
+
+
+def _path(directory: str, stage: str) -> str:
+    return os.path.join(directory, f"{stage}.jsonl")
+
+
+def _read_all(directory: str, read: typing.Callable[[str, str], typing.Optional[Record]]) -> typing.Tuple[typing.Dict[str, Record], typing.Dict[str, str]]:
     records: typing.Dict[str, Record] = {}
     unreadable: typing.Dict[str, str] = {}
     for stage in STAGES:
-        path = os.path.join(directory, f"{stage}.jsonl")
+        path = _path(directory, stage)
         try:
-            records[stage] = read(path, stage)
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError, RecursionError, LoadError) as error:
+            found = read(path, stage)
+        except FileError as error:
+            unreadable[stage] = str(error)
+        except LoadError as error:
             unreadable[stage] = f"{path} can't be read: {error}"
+        else:
+            if found is not None:
+                records[stage] = found
     return records, unreadable
 
 
-def _read_head(path: str, stage: str) -> Record:
-    with open(path, encoding="utf-8") as stream:
-        return _load(json.loads(stream.readline()), [], stage)[0]
+def _read_head(path: str, stage: str) -> typing.Optional[Record]:
+    with _opened(path) as stream:
+        return None if stream is None else _load(_line(stream.readline(_MOST_OF_A_LINE + 1), path, 1), [], stage)[0]
 
 
-def _read(path: str, stage: str) -> Record:
-    """:raises ValueError: no record of this stage, one of a newer schema, one that was cut off, or one that contradicts itself"""
-    with open(path, encoding="utf-8") as stream:
-        head, *judged = [json.loads(line) for line in stream] or [None]
+def _read(path: str, stage: str) -> typing.Optional[Record]:
+    """:raises FileError: it can't be read, or is no JSON
+    :raises LoadError: no record of this stage, one of another schema, one that was cut off, or one that contradicts itself
+    """
+    with _opened(path) as stream:
+        if stream is None:
+            return None
+        lines = iter(lambda: stream.readline(_MOST_OF_A_LINE + 1), b"")
+        head, *judged = [_line(line, path, number) for number, line in enumerate(lines, 1)] or [None]
     record, findings = _load(head, judged, stage)
     if findings != len(judged):
         raise LoadError(f"{stage}.findings", f"{len(judged)}", f"{findings}, as its head says")
@@ -85,16 +113,27 @@ def _read(path: str, stage: str) -> Record:
     return record
 
 
+def _opened(path: str) -> typing.ContextManager[typing.Optional[typing.BinaryIO]]:
+    return opened(path, os.path.dirname(os.path.dirname(path)), _MOST_BYTES)
+
+
+def _line(line: bytes, path: str, number: int) -> typing.Any:
+    return decoded(line, path, f"line {number}", _MOST_OF_A_LINE)
+
+
 def _load(head: typing.Any, judged: typing.Sequence[typing.Any], stage: str) -> typing.Tuple[Record, typing.Any]:
     """The record, and how many findings its head promises."""
     if not isinstance(head, dict):
         raise LoadError(stage, "no mapping in the first line", "the head of a record")
-    schema = head.get("schema")
-    # first of all: the fields of a newer schema may be unknown here, and that would be a riddle to the reader
-    if isinstance(schema, int) and schema > RECORD_SCHEMA:
-        raise LoadError("schema", f"{schema}, of a newer version of linerate.rdma", f"{RECORD_SCHEMA} at most")
+    # first of all: the fields of another schema may be unknown here, and that would be a riddle to the reader
+    wrong, _remedy = wrong_schema(head, RECORD_SCHEMA)
+    if wrong:
+        raise LoadError(stage, wrong.partition("; ")[0], f"schema {RECORD_SCHEMA}")
     findings = head.pop("findings", None)
     record: Record = load(Record, {**head, "judged": judged}, stage)
     if record.stage != stage:
         raise LoadError("stage", f"'{record.stage}'", f"'{stage}'")
+    implausible = next(filter(None, (wrong_time(text, clock()) for text in (record.started, record.finished))), "")
+    if implausible:
+        raise LoadError(stage, implausible, "a time of a run")
     return record, findings

@@ -10,6 +10,7 @@ import textwrap
 import typing
 
 from .._model.disruption_asked import reference
+from .._model.escape import comment, is_template
 from .._model.proposal import Blank, Entry, Proposal, Section, Sections, Value
 
 _WIDTH = 120
@@ -54,7 +55,7 @@ def _line(code: str, why: str, indent: int, dash: str) -> typing.List[str]:
     line = f"{' ' * (indent - len(dash))}{dash}{code}"
     if not why:
         return [line]
-    together = f"{line}  # {_ascii(why)}"
+    together = f"{line}  # {comment(why)}"
     return [together] if len(together) <= _WIDTH else [*_comment(why, indent - len(dash)), line]
 
 
@@ -62,12 +63,7 @@ def _comment(text: str, indent: int) -> typing.List[str]:
     beginning = f"{' ' * indent}# "
     # paths and names stay whole, so that they can be copied
     wrapper = textwrap.TextWrapper(max(_WIDTH, indent + 60), beginning, f"{beginning}  ", break_on_hyphens=False, break_long_words=False)
-    return wrapper.wrap(_ascii(text))
-
-
-def _ascii(text: str) -> str:
-    """A comment ends with its line, and YAML knows more line ends than one."""
-    return "".join(sign if " " <= sign <= "~" else sign.encode("unicode_escape").decode("ascii") for sign in " ".join(text.split()))
+    return wrapper.wrap(comment(text))
 
 
 def _value(entry: typing.Union[Value, Blank]) -> str:
@@ -81,7 +77,10 @@ def _value(entry: typing.Union[Value, Blank]) -> str:
 
 
 def _scalar(value: typing.Union[str, int, bool]) -> str:
-    return _text(value) if isinstance(value, str) else json.dumps(value)
+    """A value; a text from outside that Ansible would take for a template is marked, so that it stays text."""
+    if not isinstance(value, str):
+        return json.dumps(value)
+    return f"{'!unsafe ' if is_template(value) else ''}{_text(value)}"
 
 
 def _text(text: str) -> str:

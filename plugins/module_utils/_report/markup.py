@@ -11,6 +11,7 @@ import hashlib
 import html
 import typing
 
+from .._model.escape import is_link
 from .text import short
 
 
@@ -33,6 +34,8 @@ def element(name: str, *content: Content, **attributes: typing.Union[str, int, b
         attribute = key.rstrip("_").replace("_", "-")
         if value is True:
             parts.append(attribute)
+        elif key == "href" and not is_link(str(value)):
+            continue
         elif value is not None and value is not False:
             parts.append(f'{attribute}="{html.escape(short(str(value)), quote=True)}"')
     start = f"<{' '.join(parts)}>"

@@ -13,7 +13,8 @@ import statistics
 import typing
 
 from .._model.errors import RdmaError
-from .text import one_line
+from .._model.escape import label_names, label_value
+from .text import short
 from .verdict import Report
 
 #: labels and the value of each sample of a family
@@ -66,7 +67,8 @@ def _families(report: Report) -> typing.Iterator[Family]:
 
 
 def _named(report: Report) -> typing.Dict[str, str]:
-    return {name.replace(".", "_").replace("-", "_"): version for name, version in report.versions.items()}
+    labels = label_names(report.versions, ("run", "verdict"))
+    return {labels[name]: version for name, version in report.versions.items()}
 
 
 def _finished(report: Report) -> Samples:
@@ -105,4 +107,4 @@ def _labels(labels: typing.Mapping[str, str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return one_line(text).replace("\\", "\\\\").replace('"', '\\"')
+    return label_value(short(text))

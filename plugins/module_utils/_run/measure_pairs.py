@@ -20,6 +20,7 @@ from .._model.intent import Fabric
 from .._model.kubernetes import CommandResult
 from .._model.lease import LeaseLost
 from .._model.observers import ObserversFacts
+from .._model.operand import OperandError
 from .._model.profiles import rails as fabric_rails
 from .._observe.kubernetes import ApiError, Clock, Cluster
 from .._parse.pods import iperf3, perftest, rping

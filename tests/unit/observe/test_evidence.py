@@ -61,7 +61,9 @@ def test_there_and_back(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
     sums, left_out = pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
     assert set(sums) == set(FILES) and left_out == []
     assert unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back")) == sums
-    assert {str(path.relative_to(tmp_path / "back")): path.read_text(encoding="utf-8") for path in (tmp_path / "back").rglob("*.*") if path.is_file()} == FILES
+    assert {str(path.relative_to(tmp_path / "back")): path.read_text(encoding="utf-8") for path in (tmp_path / "back").rglob("*.*") if path.is_file()} == {
+        name: text for name, text in FILES.items() if name != "report.html"
+    }, "pages are made anew by who unpacks"
     assert unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back")) == sums, "the same once more is fine"
     (tmp_path / "back" / "run.json").write_text("{}", encoding="utf-8")
     with pytest.raises(FileError, match=r"run\.json in it is not that of the archive"):

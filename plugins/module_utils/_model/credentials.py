@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Takes credentials out of a text by the forms that their issuers gave them. Each pattern takes linear time: what repeats without a bound is not followed by
+what it could match itself.
+
+Sources: OpenShift, "Managing user-owned OAuth access tokens" (``sha256~``); RFC 7617 (Basic); AWS IAM, "IAM identifiers" (AKIA, ASIA, ...); GitHub,
+"About authentication to GitHub", token formats; GitLab, "Token overview" (glpat-); RFC 3986 section 3.2.1 (userinfo).
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+#: what is left in the place of a credential
+REDACTED = "[redacted]"
+
+_FLAG = r"--(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|passphrase|token|secret|api-key|secret-key|access-key)"
+_KEEPS = rf"\g<1>{REDACTED}"
+# pattern, and what comes into the place of a match
+_FORMS: typing.Tuple[typing.Tuple[typing.Pattern[str], str], ...] = (
+    (re.compile(r"sha256~[A-Za-z0-9_-]{10,}"), REDACTED),
+    (re.compile(r"(?i)(authorization[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?(?:basic|digest|negotiate|token|apikey)[ \t]{1,3})[^\s\"',]{2,}"), _KEEPS),
+    (re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])"), REDACTED),
+    (re.compile(r"(?i)(secret_?(?:access_?)?key[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?)[A-Za-z0-9/+=]{16,}"), _KEEPS),
+    (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{16,}"), REDACTED),
+    (re.compile(r"\bgithub_pat_[A-Za-z0-9_]{16,}"), REDACTED),
+    (re.compile(r"\bglpat-[A-Za-z0-9_-]{16,}"), REDACTED),
+    (re.compile(rf"(?i)({_FLAG}(?:=|[\"']?,?[ \t]{{1,3}}))(?!-)(?:\"[^\"]*\"|'[^']*'|[^\s\"',]+)"), _KEEPS),
+    # up to the last @ before the path: a password may have one
+    (re.compile(r"(?<=://)[^\s/@:]*:[^\s/]+(?=@)"), REDACTED),
+)
+# one of them is in each text that has any; a search for all forms costs ten times as much
+_HINTS = ("sha256~", "uthoriz", "UTHORIZ", "AKIA", "ASIA", "ABIA", "ACCA", "gh", "glpat-", "--", "://", "ecret", "ECRET")
+#: the same in lower case, for a document
+SUSPECTS = ("sha256~", "akia", "asia", "abia", "acca", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "://", "--")
+_WHOLE_FLAG = re.compile(rf"(?i){_FLAG}")
+
+
+def without_credentials(text: str) -> str:
+    """Return ``text`` without what has the form of a credential."""
+    if not any(hint in text for hint in _HINTS):
+        return text
+    for form, instead in _FORMS:
+        text = form.sub(instead, text)
+    return text
+
+
+def asks_secret(argument: typing.Any) -> bool:
+    """Return whether an argument of a command is an option whose value, a secret, is the argument after it."""
+    return isinstance(argument, str) and argument.startswith("--") and _WHOLE_FLAG.fullmatch(argument) is not None

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Says what in a file of a run can't be: its schema, or its time. Pure; the moment is an argument."""
+
+from __future__ import annotations
+
+import datetime
+import typing
+
+#: no run of this collection is older
+EARLIEST = datetime.datetime(2025, 1, 1, tzinfo=datetime.timezone.utc)
+#: how far the clock of the machine that ran may be ahead of the one that reads
+MOST_AHEAD = datetime.timedelta(hours=24)
+
+
+def wrong_schema(data: typing.Any, known: int) -> typing.Tuple[str, str]:
+    """Say why data is not of the schema ``known``, and what to do; both empty for data of that schema, and for what is no mapping."""
+    if not isinstance(data, dict):
+        return "", ""
+    schema = data.get("schema")
+    if type(schema) is int and schema == known:
+        return "", ""
+    if type(schema) is int and schema > known:
+        return f"schema is {schema}, of a newer version of linerate.rdma; expected {known}", "Install the newer version"
+    seen = "schema is missing" if "schema" not in data else f"schema is {str(schema)[:40]!r}"
+    return f"{seen}; expected {known}", "Take a file as a run of this version left it, or run the stage again"
+
+
+def wrong_time(text: str, now: datetime.datetime) -> str:
+    """Say why a time of a run is implausible; empty for one that is not.
+
+    :param text: ISO 8601 with an offset from UTC
+    :param now: the moment, UTC
+    """
+    try:
+        found = datetime.datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return f"{str(text)[:40]!r} is no time; expected ISO 8601"
+    if found.tzinfo is None:
+        return f"the time {text} has no offset from UTC; expected ISO 8601 with +00:00"
+    if found < EARLIEST:
+        return f"the time {text} is before {EARLIEST:%Y-%m-%d}, and no run is older"
+    if found > now + MOST_AHEAD:
+        return f"the time {text} is in the future: it is {now:%Y-%m-%dT%H:%M:%S+00:00} here, and clocks may differ by {MOST_AHEAD.total_seconds() / 3600:g} h"
+    return ""

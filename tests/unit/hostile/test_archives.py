@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An archive from a stranger: small to fetch and large to unpack, with headers without an end, or with pages that are not what the facts say."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import pathlib
+import shutil
+import tarfile
+import tracemalloc
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.action.evidence import ActionModule
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import evidence
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack, unpack
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+
+SCENARIO = pathlib.Path(__file__).resolve().parents[3] / "extensions" / "molecule" / "judge" / "run"
+MIB = 1 << 20
+
+
+def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size, member.type = size, kind
+    return member.tobuf(tarfile.USTAR_FORMAT)
+
+
+def blocks(content: bytes) -> bytes:
+    return content + bytes(-len(content) % 512)
+
+
+def archive_of(path: pathlib.Path, parts: typing.Iterable[bytes]) -> str:
+    with gzip.open(path, "wb") as stream:
+        stream.writelines(parts)
+        stream.write(bytes(1024))
+    return str(path)
+
+
+def names_left(tmp_path: pathlib.Path) -> typing.List[str]:
+    return sorted(item.name for item in tmp_path.iterdir() if item.name != "a.tar.gz")
+
+
+def test_an_archive_that_grows_beyond_measure_is_refused_and_takes_no_memory(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "_FREE_BYTES", MIB)
+    size = 24 * MIB
+    archive = archive_of(tmp_path / "a.tar.gz", [header("run-1/facts/hcas/a.json", size), *[bytes(MIB)] * 24])
+    assert os.path.getsize(archive) < MIB / 20
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileError, match="too large"):
+            unpack(archive, str(tmp_path / "back"))
+        assert tracemalloc.get_traced_memory()[1] < 16 * MIB
+    finally:
+        tracemalloc.stop()
+    assert names_left(tmp_path) == []
+
+
+def test_a_file_is_unpacked_piece_by_piece(tmp_path: pathlib.Path) -> None:
+    size = 24 * MIB
+    digest = hashlib.sha256(bytes(size)).hexdigest()
+    sums = f"{digest}  facts/hcas/a.json\n".encode()
+    parts = [header("run-1/facts/hcas/a.json", size), *[bytes(MIB)] * 24, header("run-1/SHA256SUMS", len(sums)), blocks(sums)]
+    archive = archive_of(tmp_path / "a.tar.gz", parts)
+    tracemalloc.start()
+    try:
+        assert unpack(archive, str(tmp_path / "back")) == {"facts/hcas/a.json": digest}
+        assert tracemalloc.get_traced_memory()[1] < 12 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+def test_too_many_files_for_its_size_are_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "_FREE_FILES", 10)
+    archive = archive_of(tmp_path / "a.tar.gz", (header(f"run-1/facts/hcas/{number:05}.json", 0) for number in range(600)))
+    assert os.path.getsize(archive) < 9000
+    with pytest.raises(FileError, match="too many files"):
+        unpack(archive, str(tmp_path / "back"))
+    assert names_left(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+def test_a_chain_of_headers_ends(tmp_path: pathlib.Path, kind: bytes) -> None:
+    record = blocks(b"13 comment=x\n")
+    archive = archive_of(tmp_path / "a.tar.gz", [(header("x", 13, kind) + record) * 5000, header("run-1/run.json", 2), blocks(b"{}")])
+    with pytest.raises(FileError, match="more than 4 headers"):
+        unpack(archive, str(tmp_path / "back"))
+    assert names_left(tmp_path) == []
+
+
+def test_one_large_header_is_refused(tmp_path: pathlib.Path) -> None:
+    archive = archive_of(tmp_path / "a.tar.gz", [header("x", 8 * MIB, tarfile.XHDTYPE), bytes(8 * MIB), header("run-1/run.json", 2), blocks(b"{}")])
+    with pytest.raises(FileError, match="are the most"):
+        unpack(archive, str(tmp_path / "back"))
+
+
+def test_an_archive_of_ours_is_far_from_the_limits(tmp_path: pathlib.Path) -> None:
+    pack(str(SCENARIO), str(tmp_path / "a.tar.gz"), "run-1")
+    size = os.path.getsize(tmp_path / "a.tar.gz")
+    content = gzip.decompress((tmp_path / "a.tar.gz").read_bytes())
+    assert len(content) < evidence.MOST_RATIO * size / 4
+    sums = unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back"))
+    assert len(sums) < size / evidence.LEAST_BYTES_OF_A_FILE / 4
+
+
+@pytest.fixture
+def forged(tmp_path: pathlib.Path) -> str:
+    """The archive of a green run, with pages that a stranger wrote."""
+    folder = tmp_path / "run"
+    shutil.copytree(SCENARIO, folder)
+    for name in ("report.html", "report.prom", "report.xml", "report.json", "difference.html", "difference.json"):
+        (folder / name).write_text("<script>forged()</script>", encoding="utf-8")
+    pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
+    return str(tmp_path / "a.tar.gz")
+
+
+def test_pages_of_a_stranger_are_made_anew(forged: str, tmp_path: pathlib.Path) -> None:
+    options = {"state": "unpacked", "archive": forged, "report_dir": str(tmp_path / "back"), "sha256": None}
+    answer = ActionModule._unpacked(options)
+    assert answer["run"] == "20260102T030405Z-a1b2c3"
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "back").glob("*.*")}
+    assert not [name for name, text in pages.items() if "forged()" in text]
+    assert "GREEN" in pages["report.html"] and pages["report.prom"].endswith("# EOF\n") and "report.xml" in pages and "report.json" in pages
+    assert ActionModule._unpacked(options)["run"] == answer["run"], "the same once more is fine"
+
+
+def test_a_forged_page_is_still_compared_with_its_checksum(forged: str, tmp_path: pathlib.Path) -> None:
+    with tarfile.open(forged) as tar:
+        members = [(member, typing.cast(typing.IO[bytes], tar.extractfile(member)).read()) for member in tar]
+    with tarfile.open(tmp_path / "b.tar.gz", "w:gz") as tar:
+        for member, text in members:
+            changed = text.replace(b"forged()", b"other()") if member.name.endswith("report.html") else text
+            member.size = len(changed)
+            tar.addfile(member, io.BytesIO(changed))
+    with pytest.raises(FileError, match=r"report\.html was changed"):
+        unpack(str(tmp_path / "b.tar.gz"), str(tmp_path / "back"))
+
+
+def test_nothing_is_unpacked_if_its_pages_cannot_be_made(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(SCENARIO, folder)
+    (folder / "run.json").write_text('{"schema": 0}', encoding="utf-8")
+    pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
+    shutil.rmtree(folder)
+    with pytest.raises(FileError, match="schema is '0'"):
+        ActionModule._unpacked({"state": "unpacked", "archive": str(tmp_path / "a.tar.gz"), "report_dir": str(tmp_path / "back"), "sha256": None})
+    assert names_left(tmp_path) == []

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Text from outside on its way out: to a terminal, OpenMetrics, JUnit, HTML, YAML. It drives nothing, begins no line of its own, and stays text."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shutil
+import threading
+import typing
+from xml.etree import ElementTree
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+import yaml
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
+from ansible_collections.linerate.rdma.plugins.module_utils._again import again
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import progress
+from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal import LeftOut, Proposal, Section, Sections, Value
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import CLOSED, Record, describe
+from ansible_collections.linerate.rdma.plugins.module_utils._render.proposal import render
+from ansible_collections.linerate.rdma.plugins.module_utils._report import markup
+from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
+from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
+from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import lines_of
+
+SCENARIO = pathlib.Path(__file__).resolve().parents[3] / "extensions" / "molecule" / "judge" / "run"
+RUN, TIME = "20260102T030405Z-a1b2c3", "2026-01-02T03:04:05+00:00"
+GREEN = "linerate.rdma: GREEN - all 15 gates are open"
+#: an escape that clears the screen, a mark that turns the line around, and a line end before a verdict
+HOSTILE = f"worker-1\x1b[2J\u202e\x9b\r\n{GREEN}\x85\u2028{GREEN}"
+
+
+def is_harmless(text: str) -> bool:
+    """Whether nothing in it drives a terminal, and no line of it begins as a verdict does."""
+    return text.replace("\n", "").isprintable() and not any(line.startswith("linerate.rdma:") for line in text.split("\n"))
+
+
+# a terminal
+
+
+@hypothesis.given(some.text(max_size=60))
+def test_no_text_drives_a_terminal_or_begins_a_line(text: str) -> None:
+    assert escape.line(text).isprintable()
+    first, *rest = escape.lines(text).split("\n")
+    assert all(line == "" or line.startswith(" ") for line in rest) and first.isprintable()
+
+
+def test_progress_of_a_module_is_one_harmless_line(tmp_path: pathlib.Path) -> None:
+    path, done, shown = tmp_path / "progress", threading.Event(), typing.cast(typing.List[str], [])
+    with progress(str(path)) as say:
+        say(HOSTILE)
+    done.set()
+    follow(str(path), done, shown.append)
+    assert len(shown) == 1 and is_harmless(shown[0])
+    path.write_text(f"worker-1 \x1b]0;x\x07\u202e\n{GREEN}\n", encoding="utf-8")
+    shown.clear()
+    follow(str(path), done, shown.append)
+    assert all(map(is_harmless, shown)), "also of a module that is not ours"
+
+
+class Shown:
+    """In the place of Ansible's display."""
+
+    verbosity = 0
+
+    def __init__(self) -> None:
+        self.said: typing.List[str] = []
+        self._lock = threading.Lock()
+
+    def display(self, text: str, color: typing.Optional[str] = None) -> None:
+        self.said.append(text)
+
+
+def test_the_callback_shows_no_raw_text_and_no_verdict_but_the_last() -> None:
+    callback = CallbackModule()
+    callback._display = shown = Shown()
+    callback._heading = f"== {HOSTILE}"
+    callback._lines([HOSTILE, f"changed: {HOSTILE}", GREEN])
+    for line in lines_of({"msg": HOSTILE}) or []:
+        callback._line(line)
+    assert shown.said and all(is_harmless(text.lstrip("\n")) for text in shown.said)
+
+
+def test_a_message_has_no_line_ends_but_its_own() -> None:
+    assert lines_of({"msg": "a\u2028b\x85c\x0bd\ne"}) == ["a\u2028b\x85c\x0bd", "e"]
+
+
+def test_an_error_of_ours_is_safe_for_a_terminal() -> None:
+    assert is_harmless(str(RdmaError(HOSTILE, HOSTILE)))
+
+
+def test_a_judgement_is_safe_for_a_terminal() -> None:
+    finding = Finding("fabric.one_master", HOSTILE, FAIL, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+    record = Record("fabric", RUN, TIME, TIME, False, CLOSED, judge([finding]).judged, (HOSTILE,))
+    assert all(map(is_harmless, describe(record)))
+
+
+# OpenMetrics
+
+
+def samples(text: str) -> typing.Dict[str, typing.List[typing.Tuple[typing.Dict[str, str], float]]]:
+    found: typing.Dict[str, typing.List[typing.Tuple[typing.Dict[str, str], float]]] = {}
+    for family in text_string_to_metric_families(text):
+        for item in family.samples:
+            found.setdefault(item.name, []).append((item.labels, item.value))
+    return found
+
+
+def test_a_report_that_was_judged_again_is_valid_openmetrics_and_no_version_makes_it_green(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(SCENARIO, folder)
+    start = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    start["versions"] = {"x 1\nlinerate_rdma_green 1\n# EOF\n": "1", "run": "2", "": "3", "9-a": 'b"\\\n', "a-b": "4", "a.b": "5", **start["versions"]}
+    (folder / "run.json").write_text(json.dumps(start), encoding="utf-8")
+    (folder / "facts" / "hcas" / "node-1.json").unlink()
+    answer = again(str(folder), str(tmp_path / "judged"), {}, "2.19.0")
+    text = (tmp_path / "judged" / "report.prom").read_text(encoding="utf-8")
+    found = samples(text)
+    assert not answer["green"] and found["linerate_rdma_green"] == [({}, 0.0)]
+    assert text.count("\n# EOF\n") == 1
+    ((labels, _one),) = found["linerate_rdma_run_info"]
+    assert labels["linerate_rdma_of_the_run"] == "1.0.0" and {"4", "5", "2", "3"} <= set(labels.values()) and labels["run"] == RUN
+
+
+@hypothesis.given(some.dictionaries(some.text(max_size=12), some.text(max_size=12), max_size=5))
+def test_any_version_is_a_label_of_its_own(versions: typing.Dict[str, str]) -> None:
+    found = samples(render_metrics(build({}, {}, RUN, TIME, versions)))
+    ((labels, _one),) = found["linerate_rdma_run_info"]
+    assert len(labels) == 2 + len(versions) and found["linerate_rdma_green"] == [({}, 0.0)]
+
+
+# JUnit, HTML
+
+
+def test_junit_stays_one_document() -> None:
+    finding = Finding("fabric.one_master", f"]]></failure><x/>{HOSTILE}\x00\ufffe", FAIL, HOSTILE, HOSTILE, "<!ENTITY x>", HOSTILE)
+    record = Record("fabric", RUN, TIME, TIME, False, CLOSED, judge([finding]).judged)
+    root = ElementTree.fromstring(render_junit(build({"fabric": record}, {}, RUN, TIME, {HOSTILE: HOSTILE})))
+    assert {item.tag for item in root.iter()} <= {"testsuites", "testsuite", "testcase", "failure", "error", "properties", "property", "system-out", "skipped"}
+    assert "\\u202e" in ElementTree.tostring(root, encoding="unicode")
+
+
+@pytest.mark.parametrize("target", ["javascript:alert(1)", " JavaScript:x", "java\tscript:x", "data:text/html,x", "vbscript:x", "\x01javascript:x"])
+def test_no_link_of_a_page_runs_anything(target: str) -> None:
+    assert "href" not in markup.element("a", "x", href=target)
+
+
+@pytest.mark.parametrize("target", ["#fabric", "facts/hcas/", "difference.html", "https://docs.example/a.html", "http://docs.example/", "../x.html"])
+def test_links_of_a_page_stay(target: str) -> None:
+    assert f'href="{target}"' in markup.element("a", "x", href=target)
+
+
+# YAML
+
+
+@hypothesis.given(some.text(max_size=40))
+def test_a_comment_of_a_proposal_is_no_yaml(text: str) -> None:
+    hostile = f"x{text}\nrdma_waivers: []\x85rdma_a: 1\u2028rdma_b: 2"
+    proposal = Proposal(
+        Sections((Section((("name", Value("compute", hostile)), ("resource", Value(text, hostile))), hostile),), hostile),
+        Section((("disruption", Value("none", hostile)),), hostile),
+        (LeftOut(hostile, hostile),),
+        (hostile,),
+    )
+    found = yaml.load(render(proposal), Loader=Loader)
+    assert found == {"rdma_fabrics": [{"name": "compute", "resource": text}], "rdma_cluster": {"disruption": "none"}}
+
+
+class Loader(yaml.SafeLoader):
+    """With Ansible's mark of a text that is no template."""
+
+
+Loader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
+
+
+@pytest.mark.parametrize("text", ["{{ lookup('pipe', 'id') }}", "{% set x = 1 %}", "a{# x #}"])
+def test_what_a_node_says_is_no_template_of_the_proposal(text: str) -> None:
+    proposal = Proposal(Sections((Section((("devices", Value((text, "mlx5_0"), "")), ("name", Value(text, ""))), ""),), ""), Section((), ""))
+    lines = [line for line in render(proposal).splitlines() if "{" in line and "rdma_cluster" not in line]
+    assert len(lines) == 2 and all("!unsafe" in line for line in lines)
