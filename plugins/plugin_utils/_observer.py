@@ -14,7 +14,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError, unforeseen
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import marked_loss
 
 Result = typing.Dict[str, typing.Any]
 Variables = typing.Optional[typing.Dict[str, typing.Any]]
@@ -61,9 +61,9 @@ class Observer(ActionBase):
             folder = FactFolder(str(options["facts_dir"]), str(options["run"])) if options["facts_dir"] and options["run"] else None
             arguments = self.arguments(folder, node, given)
             kinds = self.kinds(arguments)
-            if folder is None:
-                return {**result, **self.ask(arguments, task_vars)}
-            return {**result, **self._kept(folder, node, kinds, arguments, task_vars)}
+            # ssh shows what the node says before the login
+            with marked_loss():
+                return {**result, **(self._kept(folder, node, kinds, arguments, task_vars) if folder else self.ask(arguments, task_vars))}
         except RdmaError as error:
             return {**result, "failed": True, "msg": str(error)}
 
@@ -75,8 +75,7 @@ class Observer(ActionBase):
             answer = self.ask(arguments, task_vars)
         except AnsibleConnectionFailure as error:
             _fail(folder, node, kinds.values(), f"unreachable: {error}")
-            # ssh shows what the node says before the login
-            raise Unreachable(str(error)) from error
+            raise
         except RdmaError:
             raise
         except Exception as error:

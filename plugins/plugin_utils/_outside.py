@@ -18,12 +18,14 @@ What ansible-core marks by itself, read in the sources of 2.16.19, 2.18.19 and 2
   They do not mark
   - variables that an inventory plugin sets (inventory/data.py), nor the values that ``compose``, ``groups`` and ``keyed_groups`` see
     (plugins/inventory/__init__.py): plugins/inventory/nodes.py marks them;
-  - the message of a lost connection, ``dict(unreachable=True, msg=to_text(e))``: ``Unreachable`` marks it;
+  - the message of a lost connection, ``dict(unreachable=True, msg=to_text(e))``, which by ssh holds the banner of the node: ``Unreachable`` marks it. What
+    ansible.builtin.ssh raises in a module of others becomes one only in the module on_node, which our roles use where they register such a result;
   - the message of an AnsibleActionFail, which ``validate_argument_spec`` raises with the value that it refuses: _controller.py makes a result of it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import typing
 
 from ansible.errors import AnsibleConnectionFailure
@@ -49,3 +51,12 @@ class Unreachable(AnsibleConnectionFailure):  # type: ignore[misc]
 
     def __str__(self) -> str:
         return outside(str(super().__str__()))
+
+
+@contextlib.contextmanager
+def marked_loss() -> typing.Iterator[None]:
+    """Make an Unreachable of each lost connection, whatever connection plugin it is of."""
+    try:
+        yield
+    except AnsibleConnectionFailure as error:
+        raise Unreachable(str(error)) from error

@@ -9,6 +9,7 @@ oldest cores, where each string is a template unless it is marked.
 from __future__ import annotations
 
 import http.server
+import importlib
 import json
 import os
 import pathlib
@@ -24,6 +25,8 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = str(ROOT / "build" / "collections")
@@ -128,8 +131,15 @@ ON_NODES: Play = {
         {"name": "Keep a copy", "ansible.builtin.set_fact": {"copied": "{{ rack | default('') }}", "place": "{{ ansible_host | default('') | string }}"}},
         {"name": "Show all", "ansible.builtin.debug": {"msg": ALL}},
         {"name": "Show the variables", "ansible.builtin.debug": {"var": "hostvars[inventory_hostname]"}},
-        {"name": "Connect", "ansible.builtin.raw": "true", "register": "connected", "ignore_errors": True},
+        {"name": "Connect", "ansible.builtin.raw": "true plain", "register": "connected", "ignore_errors": True},
         {"name": "Show what was said", "ansible.builtin.debug": {"msg": "{{ connected.msg | default('') }} {{ connected }}"}},
+        {
+            "name": "Run a module on the node whose ssh server is hostile",
+            "linerate.rdma.on_node": {"module": "ansible.builtin.file", "options": {"path": "/tmp/x", "state": "directory"}},
+            "when": "ansible_connection == 'ansible.builtin.ssh'",
+            "register": "made",
+        },
+        {"name": "Show what ssh said", "ansible.builtin.debug": {"msg": "{{ made }} {{ made.msg | default('') }}"}, "when": "made is not changed"},
         {
             "name": "Look at the node whose address is refused",
             "linerate.rdma.node_info": {"facts_dir": "{{ report }}", "run": "run-1"},
@@ -204,7 +214,9 @@ def play(folder: pathlib.Path, collections: str, server: Server, *plays: Play) -
     (folder / "linerate.rdma.yml").write_text(f"plugin: linerate.rdma.nodes\nkubeconfig: {folder}/config\n{CONSTRUCTED}")
     (folder / "plays.yml").write_text(yaml.safe_dump(list(plays)))
     ssh = folder / "ssh"
-    ssh.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {folder}/called\n')
+    # with a banner where a module is to run
+    banner = f'case $* in *plain*) exit 0 ;; esac\necho "{TEMPLATES[1].replace("MARK", "MARK-of-ssh")}" >&2\nexit 255\n'
+    ssh.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {folder}/called\n{banner}')
     ssh.chmod(0o755)
     facts = FactFolder(str(folder / "report"), "run-1")
     facts.begin(RunStart("run-1", "2026-01-01T00:00:00Z", nodes=("worker-9",)))
@@ -247,6 +259,7 @@ def test_no_text_of_a_cluster_is_a_template(tmp_path: pathlib.Path, server: Serv
     assert found.ran == [], found.output
     assert "Traceback" not in found.output and found.code in (0, 2, 4), found.output
     # the good address is reached by ssh, the bad one not at all, and both are named
+    assert "MARK-of-ssh" in found.output
     assert "10.0.0.2" in found.called and "MARK" not in found.called and "worker-1" not in found.called
     assert "Node worker-1: its InternalIP" in " ".join(found.output.split())
     # its stage says so
@@ -267,3 +280,26 @@ def test_what_a_parser_lets_through_is_marked(tmp_path: pathlib.Path, server: Se
     found = play(tmp_path, f"{copy.parents[2]}:{COLLECTIONS}", server, ON_NODES)
     assert found.ran == [], found.output
     assert found.output.count("MARK") > 20
+
+
+NODE_TASKS = sorted({*ROOT.glob("roles/*/tasks/observe.yml"), *(ROOT / "roles" / name for name in ("platform/tasks/kernel.yml", "teardown/tasks/nodes.yml"))})
+
+
+def tasks(listed: typing.Any) -> typing.Iterator[typing.Dict[str, typing.Any]]:
+    for task in listed:
+        yield task
+        for part in ("block", "rescue", "always"):
+            yield from tasks(task.get(part, ()))
+
+
+@pytest.mark.parametrize("path", NODE_TASKS, ids=lambda path: str(path.relative_to(ROOT / "roles")))
+def test_what_is_registered_on_nodes_is_marked(path: pathlib.Path) -> None:
+    """A lost connection is one as well: on old cores its message is a template, which a mere 'is changed' evaluates."""
+    for task in tasks(yaml.safe_load(path.read_text(encoding="utf-8"))):
+        if "register" in task and task.get("delegate_to") != "localhost":
+            (name,) = (key for key in task if key.startswith(("ansible.", "linerate.")))
+            assert name.startswith("linerate.rdma."), f"{task['name']}: give it to linerate.rdma.on_node"
+            action = importlib.import_module(f"ansible_collections.linerate.rdma.plugins.action.{name.rpartition('.')[2]}").ActionModule
+            assert name == "linerate.rdma.on_node" or issubclass(action, (Observer, ControllerAction)), (
+                f"{task['name']}: {name} does not mark a lost connection"
+            )

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs another module, and marks what a lost connection says. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import marked_loss
+
+Result = typing.Dict[str, typing.Any]
+
+
+class ActionModule(ActionBase):
+    """Hands the task on to the action plugin of the module, as ansible.builtin.template does with that of copy."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = False
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        "module": {"type": "str", "required": True},
+        "options": {"type": "dict", "default": {}},
+    }
+
+    def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
+        super().run(tmp, task_vars)
+        _checked, given = self.validate_argument_spec(argument_spec=dict(self.SPEC))
+        task = self._task.copy()
+        # the plugin for modules without one of their own takes the name from here
+        task.action, task.args = given["module"], given["options"]
+        loader = self._shared_loader_obj.action_loader
+        action = loader.get(
+            given["module"] if loader.has_plugin(given["module"]) else "ansible.legacy.normal",
+            task=task,
+            connection=self._connection,
+            play_context=self._play_context,
+            loader=self._loader,
+            templar=self._templar,
+            shared_loader_obj=self._shared_loader_obj,
+        )
+        with marked_loss():
+            result: Result = action.run(task_vars=task_vars)
+        return result

@@ -1,0 +1,48 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: on_node
+short_description: Run a module on a node that may be hostile
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Runs another module. If the connection is lost, the message of the result holds words of the node, such as the banner of its ssh server.
+  - ansible-core before 2.19 takes this message for a template if a task with C(ignore_unreachable) registers it. A node could run commands on the controller
+    in this way. This module marks the message as unsafe. Use it for each task on nodes that has both C(ignore_unreachable) and C(register).
+options:
+  module:
+    description: Full name of the module.
+    type: str
+    required: true
+  options:
+    description: Options of the module.
+    type: dict
+    default: {}
+extends_documentation_fragment:
+  - linerate.rdma._attributes.changes
+"""
+
+EXAMPLES = r"""
+- name: Make a folder
+  linerate.rdma.on_node:
+    module: ansible.builtin.file
+    options:
+      path: /etc/example
+      state: directory
+      mode: "0755"
+  register: folder
+  ignore_unreachable: true
+"""
+
+RETURN = r"""
+msg:
+  description: Why the node could not be reached. All other values are those of O(module).
+  type: str
+  returned: unreachable
+"""
