@@ -103,7 +103,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl get events -n NAMESPACE",
         ),
         remedy=(
-            "Have an admin raise the level (`network.pod_security` of the fabric, with a reason); who may make pods there is then root on the nodes. "
+            "Have an admin raise the level (`pod_security` of the fabric's network, with a reason); who may make pods there is then root on the nodes. "
             "Or raise the limit of locked memory on the nodes (`rdma_cluster.host.memlock`) and leave out IPC_LOCK. OpenShift: an SCC for the service account."
         ),
     ),

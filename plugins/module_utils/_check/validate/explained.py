@@ -254,7 +254,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "validate.pod_security": Explanation(
         means="The intent sets the level of Pod Security of a namespace of jobs, and everybody who may make pods there gets what the level allows.",
-        measured="`network.pod_security` of the fabrics of each namespace, against what their jobs need.",
+        measured="`pod_security` of the networks of each namespace, against what their jobs need.",
         causes=(
             "The level is `privileged`: who may make pods in the namespace is root on the nodes (warn).",
             "The level is lower than jobs with IPC_LOCK need (warn).",
