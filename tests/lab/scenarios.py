@@ -868,6 +868,18 @@ ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
         "tests/lab/test_roll.py::test_a_setting_that_does_not_take_is_told_and_not_tried_again",
     ),
     Elsewhere(
+        "the addresses of two BMCs exchanged",
+        "the test exchanges them in the inventory",
+        "platform.bmc_identity",
+        "tests/lab/test_roll.py::test_two_exchanged_bmcs_are_refused_and_nobody_is_reset",
+    ),
+    Elsewhere(
+        "a Lease that is lost in the middle of a roll",
+        "the test deletes it while a node is drained",
+        "nothing is written or reset any more",
+        "tests/lab/test_roll.py::test_a_roll_whose_lease_is_deleted_resets_nobody",
+    ),
+    Elsewhere(
         "an HCA that does not come back from a reset",
         "the lab's HCAs are files of the lab, not of the node",
         "platform.returned",

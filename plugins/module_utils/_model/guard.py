@@ -38,4 +38,4 @@ class Guard:
     @classmethod
     def unfenced(cls, seconds: float) -> Guard:
         """For who changes no cluster, so that no Lease is there to be asked: the module ``bios`` alone, see its documentation."""
-        return cls(lambda: seconds)
+        return cls(lambda: max(seconds, LEAST))
