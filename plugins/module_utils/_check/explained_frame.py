@@ -58,7 +58,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         look=(
             "kubectl get sriovnetworknodepolicies,network-attachment-definitions -A -l app.kubernetes.io/managed-by=linerate.rdma",
             "kubectl get namespace NAMESPACE -o yaml",
-            "kubectl api-resources --verbs=list --namespaced -o name | xargs -n 1 kubectl get --ignore-not-found -n NAMESPACE",
+            "kubectl api-resources --verbs=list --namespaced -o name",
         ),
         remedy="See who holds it: the finalizer that is named, or objects of others, which are moved or deleted first. Then run the teardown again.",
     ),

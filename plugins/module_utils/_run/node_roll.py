@@ -13,7 +13,7 @@ import collections
 import dataclasses
 import typing
 
-from .._check.controllers.control_plane import is_control_plane
+from .._check.controllers.control_plane import is_control_plane, keeps
 from .._check.controllers.sriov_operator import machine_pool_of
 from .._model.errors import ParseError, RdmaError
 from .._model.host import HostConfig
@@ -410,6 +410,7 @@ class Roller:
             if now.boot_id != mine.boot:
                 # somebody else has reset it meanwhile, which is as good
                 return self._reset_noted(step.node, mine), True
+            self._is_borne(now)
             mine = self._reset_noted(step.node, mine)
             return mine, self._reset(step, did)
         except LeaseLost:
@@ -417,6 +418,17 @@ class Roller:
         except RdmaError:
             self._undo(step.node, mine, did)
             raise
+
+    def _is_borne(self, node: ClusterNode) -> None:
+        """A drain takes its time, and another control-plane node may have gone meanwhile.
+
+        :raises NodeFailed: the control plane does not bear the reset
+        """
+        if is_control_plane(node):
+            cluster = self._read(pods=False, members=True)
+            why = keeps(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
+            if why:
+                raise NodeFailed(f"it was drained, and not reset: {why.rstrip('.')}", "Do what is said there, and run again: it is reset then")
 
     def _undo(self, name: str, mine: Mark, did: typing.List[str]) -> None:
         """A node that was not reset is as before."""

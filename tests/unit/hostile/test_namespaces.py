@@ -44,6 +44,7 @@ class Api(FakeApi):
                     _group("tenants.example.com", "v2", "v1"),
                     # an aggregated API that is away: it only shows figures
                     _group("metrics.k8s.io", "v1beta1"),
+                    _group("custom.metrics.k8s.io", "v1beta2"),
                 ]
             },
             "/api/v1": {

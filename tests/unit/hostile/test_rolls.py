@@ -314,6 +314,23 @@ def test_no_control_plane_node_goes_unless_all_members_of_etcd_are_there(site: S
     assert states(done)["worker-1"] == "blocked" and words in of(done, "worker-1").why and site.world.did == []
 
 
+def test_a_control_plane_node_that_goes_down_during_a_drain_keeps_the_next_from_its_reset(site: Site) -> None:
+    world = site.world
+    control_plane(world, "worker-1", "control-8", "control-9")
+    only(site, "worker-1")
+    original = world.do
+
+    def do(what: str) -> None:
+        original(what)
+        if what == "cordon worker-1":
+            world.put("Node", ready(world.seen("control-9"), False))
+
+    world.do = do  # type: ignore[method-assign]
+    first = of(site.run(), "worker-1")
+    assert first.state == "failed" and "control-9 is not Ready" in first.why and site.resets() == {}
+    assert not world.cordoned("worker-1") and world.note("worker-1") is None, "it is as before"
+
+
 def test_pods_of_etcd_that_may_not_be_read_keep_control_plane_nodes() -> None:
     one = ClusterNode("c1", {CONTROL: ""}, ready=True)
     assert "right to list pods" in keeps(one, (one,), (), "pods is forbidden")

@@ -10,8 +10,8 @@ import typing
 from ..._model.marks import is_ours
 from .resource import Resource, items_of, labels_of, mapping_at, name_of, texts_of
 
-#: API groups that show again what other groups hold, or what no namespace holds: figures of pods, packages of catalogs, OpenShift's copies of RBAC
-_SHOWN_AGAIN = ("metrics.k8s.io", "packages.operators.coreos.com", "authorization.openshift.io", "project.openshift.io", "quota.openshift.io")
+#: API groups that show again what other groups hold, or what no namespace holds: packages of catalogs, OpenShift's copies of RBAC
+_SHOWN_AGAIN = ("packages.operators.coreos.com", "authorization.openshift.io", "project.openshift.io", "quota.openshift.io")
 #: resources without data of their own: what happened, who leads, and tags of an ImageStream
 _WITHOUT_DATA = ("events", "leases", "imagestreamtags", "imagetags")
 #: that Kubernetes, OpenShift and Istio make in each namespace: kind and names
@@ -60,7 +60,8 @@ def versions(groups: Resource) -> typing.Tuple[str, ...]:
     found: typing.List[str] = []
     for group in items_of(mapping_at(groups), "groups", "APIGroupList"):
         name = str(group.get("name") or "")
-        if name in _SHOWN_AGAIN:
+        # figures of pods; an adapter that is away tells nothing at all
+        if name in _SHOWN_AGAIN or name.endswith("metrics.k8s.io"):
             continue
         preferred = str(mapping_at(group, "preferredVersion").get("groupVersion") or "")
         every = [str(item.get("groupVersion") or "") for item in items_of(group, "versions", f"API group {name}")]
