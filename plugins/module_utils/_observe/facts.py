@@ -7,6 +7,7 @@ Whoever observes writes; whoever judges reads. A file is written whole or not at
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import os
@@ -18,10 +19,15 @@ from .._model.errors import unforeseen
 from .._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
 from .._model.load import LoadError, load, to_data
 from .._model.redact import is_free, redact
+from .._model.text import cut, cut_texts
 from .files import FileError, read_json, remove, write_text
 
 Observed = typing.Dict[str, typing.Any]
 
+#: characters of a text that a node shows, and of why it shows nothing. The longest that is kept by right is the configuration space of a PCI function, 5,464
+MOST_TEXT, MOST_WORDS = 65536, 8192
+#: what may be a longer one; texts with quotes in them are not found so, and do no more harm than that
+_LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
 _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
 
 
@@ -77,12 +83,16 @@ class FactFolder:
 
     def _text(self, kind: str, node: str, value: typing.Any, error: typing.Optional[str]) -> str:
         """:raises FileError: it is neither a value nor an error"""
-        fact = Fact(self.run, now(), node, kind, to_data(value), error)
+        fact = Fact(self.run, now(), node, kind, to_data(value), None if error is None else cut(error, MOST_WORDS))
         wrong = contradiction(fact)
         if wrong:
             raise FileError(f"fact {kind} of {node}: {wrong}")
         # its value is plain by now, and a second walk through it costs as much as all the rest; so does one that looks for secrets
         text = _compact(vars(fact))
+        # what is made of the facts of all nodes, such as objects to apply, has longer texts by right
+        if node != CLUSTER and _LONG.search(text):
+            fact = dataclasses.replace(fact, value=cut_texts(fact.value, MOST_TEXT))
+            text = _compact(vars(fact))
         return text if is_free(text) else _compact(redact(vars(fact)))
 
     def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:
