@@ -126,6 +126,8 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
 
 #: objects of one answer, where a kind may have many
 PAGE = 500
+#: lines of a log that are asked for, and bytes that are taken of it: the kubelet of the node sends it
+LOG_LINES, MOST_LOG = 20_000, 16 * 2**20
 #: bytes of one object. etcd takes 1.5 MiB of what is asked to be written, and the event around it has a few more
 MOST_OBJECT = 8 * 2**20
 #: seconds to connect, and to wait for an answer
@@ -412,11 +414,18 @@ class Cluster:
     def log(self, namespace: str, pod: str, seconds: int) -> str:
         """The last seconds of a pod's log.
 
-        :raises ApiError: not there, or not allowed
+        :raises ApiError: not there, not allowed, or longer than any log of so few lines
         """
-        response = self._call("get", f"{path_of('Pod', namespace, pod)}/log", [("sinceSeconds", str(seconds))])
+        query = [("sinceSeconds", str(seconds)), ("tailLines", str(LOG_LINES))]
+        response = self._call("get", f"{path_of('Pod', namespace, pod)}/log", query)
+        said = bytearray()
         try:
-            return bytes(response.data).decode(errors="replace")
+            for part in response.stream(65536, decode_content=True):
+                said += part
+                if len(said) > MOST_LOG:
+                    response.close()
+                    raise ApiError(200, "TooLarge", f"the log has more than {MOST_LOG} bytes", f"GET {path_of('Pod', namespace, pod)}/log")
+            return said.decode(errors="replace")
         except HTTPError as error:
             raise ApiError(0, "Unreachable", f"the answer broke off: {error}", f"GET {path_of('Pod', namespace, pod)}/log") from error
 

@@ -19,8 +19,8 @@ from .limits import MIB, decode_json
 
 _PARAMETER = re.compile(r'\s*([A-Za-z_]{1,32})\s*=\s*(?:"((?:[^"\\]|\\.){0,4096})"|([^\s",]{1,4096}))\s*(?:,|$)')
 _MOST = 65536
-#: bytes of an answer: a list of 10,000 tags of at most 128 characters has 1.3 MB
-_MOST_ANSWER = 2 * MIB
+#: bytes of an answer: a list of 10,000 tags of at most 128 characters has 1.3 MB, and some registries tell all tags at once
+_MOST_ANSWER = 8 * MIB
 
 
 def challenge(header: str) -> typing.Optional[Challenge]:

@@ -10,11 +10,14 @@ import pathlib
 import threading
 import time
 import tracemalloc
+import types
 import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Container
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes, many
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import Channels
@@ -26,6 +29,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import shell as shell_stream
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.framing import STDERR, STDOUT, Exchange
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import seen
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import Task
 
 
 @pytest.mark.parametrize(
@@ -207,3 +212,29 @@ def test_the_lines_of_a_watch_have_an_end() -> None:
     with pytest.raises(ValueError, match="8388608 bytes"):
         list(kubernetes._lines(Body(*([b"x" * 256] * 40_000))))
     assert time.process_time() - begin < 5
+
+
+def test_a_text_without_an_end_is_cut_and_says_so(tmp_path: pathlib.Path) -> None:
+    folder = FactFolder(str(tmp_path), "run-1")
+    folder.write("hcas", "worker-1", {"model": "x" * 1_000_000, "list": ["y" * 65_536, "z" * 65_537, 7]})
+    folder.write("hcas", "worker-2", error="failed: " + "w" * 100_000)
+    folder.write("network_objects", value={"config": "c" * 200_000})
+    first, second = folder.of_nodes("hcas", ["worker-1", "worker-2"]).values()
+    assert first["value"]["model"] == "x" * 65_536 + "... (1000000 characters)"
+    assert first["value"]["list"] == ["y" * 65_536, "z" * 65_536 + "... (65537 characters)", 7]
+    assert second["error"].endswith("... (100008 characters)") and len(second["error"]) < 8300
+    # what is applied to the cluster is never cut
+    assert folder.value("network_objects") == {"config": "c" * 200_000}
+
+
+def test_a_pair_whose_ends_print_what_nobody_foresaw_is_one_failed_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    def attempt(*_arguments: typing.Any) -> typing.NoReturn:
+        raise RecursionError("maximum recursion depth exceeded")
+
+    monkeypatch.setattr(Bench, "_attempt", attempt)
+    monkeypatch.setattr(Bench, "_next_ports", lambda _bench: 18600)
+    client, server = (RdmaPod("fabric", node, node, "jobs") for node in ("worker-1", "worker-2"))
+    fabric = typing.cast(Fabric, types.SimpleNamespace(name="fabric"))
+    pair = Bench._attempt_or_not(object.__new__(Bench), fabric, Task.between((0, "worker-1"), (0, "worker-2")), client, server, 0)
+    assert pair.failure == "no_measurement" and pair.average_gbps is None
+    assert pair.evidence.startswith("worker-1 -> worker-2: its answer could not be handled: RecursionError")
