@@ -109,7 +109,7 @@ class World(FakeApi):
             if left == 0:
                 del self.away[name]
                 found = ready(self.seen(name), True)
-                found["status"]["nodeInfo"]["bootID"] += "+"
+                found["status"]["nodeInfo"]["bootID"] += "x"
                 self.put("Node", found)
             elif left is not None:
                 self.away[name] = left - 1
