@@ -134,7 +134,7 @@ class World(FakeApi):
             if left == 0:
                 del self.away[name]
                 found = ready(self.seen(name), True)
-                found["status"]["nodeInfo"]["bootID"] += "-again"
+                found["status"]["nodeInfo"]["bootID"] += "x"
                 self.put("Node", found)
             elif left is not None:
                 self.away[name] = left - 1

@@ -183,7 +183,7 @@ def test_a_health_check_that_a_killed_run_has_paused_goes_on(site: Site, monkeyp
 def test_kernel_arguments_take_the_same_reset_and_the_look_after_it_proves_them(site: Site) -> None:
     site.cluster["host"] = {"kernel_arguments": ["iommu=pt"]}
     seen = {name: {"missing": ["iommu=pt"] if name == "worker-2" else [], "refusal": "", "boot": f"boot-{name}"} for name in NODES[:2]}
-    site.facts = {"looked": seen, "looked_again": {"worker-2": {"missing": [], "refusal": "", "boot": "boot-worker-2-again"}}}
+    site.facts = {"looked": seen, "looked_again": {"worker-2": {"missing": [], "refusal": "", "boot": "boot-worker-2x"}}}
     done = site.play()
     assert done["counts"] == {"nothing": 1, "unproven": 1} and done["reset"] == ["worker-2"] and site.servers["worker-2"].resets == ["ForceRestart"]
     assert [one["state"] for one in site.fact()["outcomes"]] == ["nothing", "done"] and site.world.note("worker-2") is None
@@ -220,7 +220,7 @@ def test_a_proof_that_fails_leaves_what_is_known(site: Site) -> None:
     del site.cluster["bios"]
     site.cluster["host"] = {"kernel_arguments": ["iommu=pt"]}
     seen = {name: {"missing": ["iommu=pt"], "refusal": "", "boot": f"boot-{name}"} for name in NODES[:1]}
-    site.facts = {"looked": seen, "looked_again": {"worker-1": {"missing": ["iommu=pt"], "refusal": "", "boot": "boot-worker-1-again"}}}
+    site.facts = {"looked": seen, "looked_again": {"worker-1": {"missing": ["iommu=pt"], "refusal": "", "boot": "boot-worker-1x"}}}
     site.play()
     first, second = site.fact()["outcomes"]
     assert first["state"] == "failed" and "did not take at the reset" in first["why"] and second["state"] == "unknown"
