@@ -8,7 +8,9 @@ import typing
 
 class _Task:
     check_mode: bool
+    action: str
     args: dict[str, typing.Any]
+    def copy(self) -> _Task: ...
 
 class _Found:
     resolved: bool
@@ -16,8 +18,13 @@ class _Found:
 class _ModuleLoader:
     def find_plugin_with_context(self, name: str) -> _Found: ...
 
+class _ActionLoader:
+    def has_plugin(self, name: str) -> bool: ...
+    def get(self, name: str, **of_action: typing.Any) -> ActionBase: ...
+
 class _Loaders:
     module_loader: _ModuleLoader
+    action_loader: _ActionLoader
 
 class _Templar:
     def template(self, variable: typing.Any) -> typing.Any: ...
@@ -27,6 +34,8 @@ class ActionBase:
     _shared_loader_obj: _Loaders
     _templar: _Templar
     _connection: object
+    _play_context: object
+    _loader: object
     def run(self, tmp: str | None = None, task_vars: dict[str, typing.Any] | None = None) -> dict[str, typing.Any]: ...
     def _execute_module(
         self, module_name: str | None = None, module_args: dict[str, typing.Any] | None = None, task_vars: dict[str, typing.Any] | None = None
