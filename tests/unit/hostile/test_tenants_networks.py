@@ -77,7 +77,7 @@ def test_what_the_operators_make_is_copied(fabric: Fabric, cluster: ClusterInten
 
 
 def plugins_of(config: Object) -> typing.List[Object]:
-    return config.get("plugins", [config])
+    return list(config.get("plugins", [config]))
 
 
 def as_list(config: Object) -> typing.Tuple[Object, typing.List[Object]]:
@@ -169,7 +169,8 @@ def test_other_annotations_and_labels_stay_behind() -> None:
 def test_what_an_admin_gives_the_operator_beside_the_intent_is_taken_where_it_names_no_file_and_no_program() -> None:
     config = json.loads(operators(FABRIC, CLUSTER)["spec"]["config"])
     copied(found(first(config, capabilities={"ips": True}, vlanProto="802.1ad", logLevel="debug"), FABRIC, CLUSTER), FABRIC, CLUSTER)
-    for wrong in ({"capabilities": {"ips": "yes"}}, {"capabilities": []}, {"vlanProto": 1}, {"logLevel": "/etc/passwd"}, {"logLevel": "info\n"}):
+    wrongs: typing.Tuple[Object, ...] = ({"capabilities": {"ips": "yes"}}, {"capabilities": []}, {"vlanProto": 1}, {"logLevel": "/x"}, {"logLevel": "info\n"})
+    for wrong in wrongs:
         refused(found(first(config, **wrong), FABRIC, CLUSTER), FABRIC, CLUSTER)
 
 

@@ -90,7 +90,7 @@ class Api(FakeApi):
 
     @property
     def copies(self) -> typing.List[Resource]:
-        return json.loads(self.listing(COPIES) or b"{}").get("items", [])
+        return list(json.loads(self.listing(COPIES) or b"{}").get("items", []))
 
 
 @pytest.fixture
