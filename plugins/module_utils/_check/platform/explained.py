@@ -50,9 +50,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "Two nodes tell one UUID, as cloned machines and wrongly repaired boards do.",
         ),
         look=(
-            "sudo cat /sys/class/dmi/id/product_uuid /sys/class/dmi/id/product_serial",
-            "kubectl get nodes -o custom-columns=NAME:.metadata.name,UUID:.status.nodeInfo.systemUUID",
-            "curl -sk -u USER https://BMC/redfish/v1/Systems/ID | jq '.UUID, .SerialNumber, .SKU'",
+            "cat /sys/class/dmi/id/product_uuid /sys/class/dmi/id/product_serial",
+            "kubectl get node NODE -o yaml",
             "ansible-inventory --host NODE",
         ),
         remedy=(
