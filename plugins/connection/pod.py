@@ -18,7 +18,7 @@ description:
 notes:
   - Enable O(pipelining) and set C(ansible_python_interpreter), so that a task needs only one connection. Without pipelining, and for file transfers, the
     container needs a writable folder. Set it in C(ansible_remote_tmp), for example C(/tmp/.ansible).
-  - A file passes through the memory of the controller as a whole.
+  - A file passes through the memory of the controller as a whole. More than 256 MiB of output of one command, or of a file, is an error.
   - Each worker of Ansible loads the library C(kubernetes) again. This needs half a second of CPU time per host and task. If the parent process has already
     loaded the library, as the inventory plugin does, the workers inherit it.
   - C(become) works if it asks for no password.

@@ -10,7 +10,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ._ansible import run
 from ._folder import ground_of, value_of
-from ._model.errors import RdmaError
+from ._model.errors import RdmaError, unforeseen
 from ._model.intent import Intent
 from ._model.load import load
 from ._observe.facts import FactFolder
@@ -46,6 +46,11 @@ def run_with_fact(module: AnsibleModule, work: typing.Callable[[], Result], fact
         except RdmaError as error:
             if fact:
                 folder.write(module.params["fact"] or fact, error=str(error))
+            raise
+        except Exception as error:
+            # a defect, or an answer that nobody foresaw: Ansible shows where it was met, and the stage has an error in place of the fact
+            if fact:
+                folder.write(module.params["fact"] or fact, error=str(unforeseen(error, module._name)))
             raise
         shown = {"changed", *(["diff"] if module._diff else [])}
         if fact:

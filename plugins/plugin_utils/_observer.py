@@ -12,7 +12,7 @@ import typing
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError, unforeseen
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 
 Result = typing.Dict[str, typing.Any]
@@ -75,6 +75,13 @@ class Observer(ActionBase):
         except AnsibleConnectionFailure as error:
             _fail(folder, node, kinds.values(), f"unreachable: {error}")
             raise
+        except RdmaError:
+            raise
+        except Exception as error:
+            # such as an answer too deep for the JSON decoder of Ansible: the other nodes go on
+            why = str(unforeseen(error, f"the module {self.MODULE}"))
+            _fail(folder, node, kinds.values(), f"failed: {why}")
+            return {"failed": True, "msg": why}
         if answer.get("unreachable"):
             _fail(folder, node, kinds.values(), f"unreachable: {_text(answer)}")
             return answer

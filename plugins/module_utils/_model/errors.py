@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import os
+
 from .escape import lines
 
 
@@ -27,6 +29,21 @@ class ParseError(RdmaError):
         """:param source: tool or file; :param text: the part that was not understood; :param expected: the form that was looked for"""
         shown = text if len(text) <= 200 else text[:200] + "..."
         super().__init__(f"{source}: {shown!r} is not {expected}")
+
+
+def unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaError:
+    """An exception that nobody raised on purpose, met in what one node answered: it becomes the error of that node, and the others go on.
+
+    :param what: whose answer it was met in; begins the message
+    :param quoted: whether the exception's own text is shown; not where it may hold a password
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" in {os.path.basename(trace.tb_frame.f_code.co_filename)}, line {trace.tb_lineno}" if trace is not None else ""
+    text = f" ({str(error)[:200]!r})" if quoted and str(error) else ""
+    remedy = "Look at what it answered; if that is in order, report this as a defect of linerate.rdma"
+    return RdmaError(f"{what}: its answer could not be handled: {type(error).__name__}{text}{place}", remedy)
 
 
 class ToolMissing(RdmaError):

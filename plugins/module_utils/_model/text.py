@@ -16,8 +16,21 @@ def both_ends(text: str, limit: int = 600) -> str:
 
 def plain(text: str, limit: int = 2000) -> str:
     """``text`` with all that does not print but line ends as escapes, cut behind ``limit`` characters, and then it says how long it was."""
-    cut = f"{text[:limit]}... ({len(text)} characters)" if len(text) > limit else text
-    return visible(cut)
+    return visible(cut(text, limit))
+
+
+def cut(text: str, limit: int) -> str:
+    """``text``, cut behind ``limit`` characters, and then it says how long it was."""
+    return f"{text[:limit]}... ({len(text)} characters)" if len(text) > limit else text
+
+
+def cut_texts(data: typing.Any, limit: int) -> typing.Any:
+    """Plain data whose texts are cut, keys as well. It is not nested deeper than Python's own recursion goes."""
+    if isinstance(data, str):
+        return cut(data, limit)
+    if isinstance(data, dict):
+        return {cut(key, limit): cut_texts(item, limit) for key, item in data.items()}
+    return [cut_texts(item, limit) for item in data] if isinstance(data, list) else data
 
 
 def percent(part: int, whole: int) -> str:

@@ -17,6 +17,8 @@ import time
 import typing
 import urllib.parse
 
+from .._parse.pods.framing import ERROR, STDERR, STDOUT
+
 try:
     import certifi
     import websocket
@@ -36,10 +38,14 @@ PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 CHUNK = 32 * 1024
 #: bytes that are received before anything else gets its turn
 BURST = 1024 * 1024
+#: bytes of a frame, and of a message in several frames: kubelets and API servers send what one read of a pipe gave, 32 KiB
+MOST_FRAME = 1024 * 1024
+#: bytes that are kept of the error channel, which nobody takes before the end: a Status has a few hundred
+MOST_STATUS = 64 * 1024
 #: seconds without traffic after which a ping is sent: balancers in front of API servers forget connections that are silent for a minute
 QUIET_SECONDS = 20.0
-#: of version 5: a channel ended. The end marks say so as well
-_CLOSED = 255
+#: channels that somebody takes. Another one is that of version 5 by which a channel ends; the end marks say so as well
+_TAKEN = (STDOUT, STDERR, ERROR)
 #: a socket that does not wait has nothing, or no room, at the moment
 _LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -145,6 +151,26 @@ class _Socket(_Base):  # type: ignore[misc]
     def __init__(self, **options: typing.Any) -> None:
         super().__init__(**options)
         self.waiting = bytearray()
+        #: of the message that is not whole yet
+        self._parts = 0
+        read = self.frame_buffer.recv_strict
+
+        def bounded(size: int) -> typing.Any:
+            if size > MOST_FRAME:
+                raise websocket.WebSocketProtocolException(f"a frame of {size} bytes came, and {MOST_FRAME} are the most")
+            return read(size)
+
+        self.frame_buffer.recv_strict = bounded
+
+    def recv_frame(self) -> typing.Any:
+        frame = super().recv_frame()
+        if frame is not None and frame.opcode in (websocket.ABNF.OPCODE_CONT, websocket.ABNF.OPCODE_BINARY, websocket.ABNF.OPCODE_TEXT):
+            self._parts += len(frame.data)
+            if self._parts > MOST_FRAME:
+                raise websocket.WebSocketProtocolException(f"a message of more than {MOST_FRAME} bytes came")
+            if frame.fin:
+                self._parts = 0
+        return frame
 
     def send_frame(self, frame: typing.Any) -> int:
         data = frame.format()
@@ -226,8 +252,10 @@ class Channels:
                 if opcode == websocket.ABNF.OPCODE_CLOSE:
                     self._push()
                     self.open = False
-                elif opcode in (websocket.ABNF.OPCODE_BINARY, websocket.ABNF.OPCODE_TEXT) and len(frame.data) > 1 and frame.data[0] != _CLOSED:
-                    self._came.setdefault(frame.data[0], bytearray()).extend(memoryview(frame.data)[1:])
+                elif opcode in (websocket.ABNF.OPCODE_BINARY, websocket.ABNF.OPCODE_TEXT) and len(frame.data) > 1 and frame.data[0] in _TAKEN:
+                    came = self._came.setdefault(frame.data[0], bytearray())
+                    room = MOST_STATUS - len(came) if frame.data[0] == ERROR else len(frame.data)
+                    came.extend(memoryview(frame.data)[1 : 1 + room])
 
     def _send(self) -> None:
         """As much as the server takes without a wait."""

@@ -7,16 +7,19 @@ Whoever observes writes; whoever judges reads. A file is written whole or not at
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import os
 import re
 import typing
 from urllib.parse import quote
 
+from .._model.errors import unforeseen
 from .._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
 from .._model.load import LoadError, load, to_data
 from .._model.plausible import wrong_schema, wrong_time
 from .._model.redact import is_free, redact
+from .._model.text import cut, cut_texts
 from .files import FileError, json_of, names_in, read_json, remove, write_text
 
 Observed = typing.Dict[str, typing.Any]
@@ -24,6 +27,10 @@ Observed = typing.Dict[str, typing.Any]
 #: what to do with a file that a run did not leave like this
 _ANEW = "Remove the file and run the stage again"
 _RUN = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+#: characters of a text that a node shows, and of why it shows nothing. The longest that is kept by right is the configuration space of a PCI function, 5,464
+MOST_TEXT, MOST_WORDS = 65536, 8192
+#: what may be a longer one; texts with quotes in them are not found so, and do no more harm than that
+_LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
 _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
 
 
@@ -61,21 +68,33 @@ class FactFolder:
         return os.path.join(self.report_dir, "facts", kind, file_name(node))
 
     def write(self, kind: str, node: str = CLUSTER, value: typing.Any = None, error: typing.Optional[str] = None) -> str:
-        """Keep what was seen, or why nothing was.
+        """Keep what was seen, or why nothing was. What JSON can't hold, or what is nested too deep, is kept as an error: it is of one node alone.
 
         :param value: plain data or dataclasses
         :returns: path of the file
         :raises FileError: it can't be written, or is neither a value nor an error
         """
-        fact = Fact(self.run, now(), node, kind, to_data(value), error)
+        path = self.path(kind, node)
+        try:
+            text = self._text(kind, node, value, error)
+        except (RecursionError, MemoryError, ValueError, TypeError, OverflowError) as raised:
+            text = self._text(kind, node, None, f"failed: {unforeseen(raised, f'fact {kind}')}")
+        write_text(path, f"{text}\n", self.report_dir)
+        return path
+
+    def _text(self, kind: str, node: str, value: typing.Any, error: typing.Optional[str]) -> str:
+        """:raises FileError: it is neither a value nor an error"""
+        fact = Fact(self.run, now(), node, kind, to_data(value), None if error is None else cut(error, MOST_WORDS))
         wrong = contradiction(fact)
         if wrong:
             raise FileError(f"fact {kind} of {node}: {wrong}")
-        path = self.path(kind, node)
         # its value is plain by now, and a second walk through it costs as much as all the rest; so does one that looks for secrets
-        text = json_of(vars(fact))
-        write_text(path, f"{text if is_free(text) else json_of(redact(vars(fact)))}\n", self.report_dir)
-        return path
+        text = json_of(vars(fact), nan=False)
+        # what is made of the facts of all nodes, such as objects to apply, has longer texts by right
+        if node != CLUSTER and _LONG.search(text):
+            fact = dataclasses.replace(fact, value=cut_texts(fact.value, MOST_TEXT))
+            text = json_of(vars(fact))
+        return text if is_free(text) else json_of(redact(vars(fact)))
 
     def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:
         """A fact of this run; None when there is none, or only one of another run.

@@ -8,7 +8,6 @@ told from an object that is not there.
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import dataclasses
 import json
@@ -22,7 +21,7 @@ from .._model.kubernetes import CommandResult, Container
 from .._parse.kubernetes.core import status_message
 from .._parse.kubernetes.refusal import explain
 from .._parse.pods.framing import ERROR, STDOUT
-from .._parse.pods.shell import MARK, Part, part
+from .._parse.pods.shell import Stream
 from .channels import Channels, Refused, Way
 
 try:
@@ -121,6 +120,10 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
 
 #: objects of one answer, where a kind may have many
 PAGE = 500
+#: lines of a log that are asked for, and bytes that are taken of it: the kubelet of the node sends it
+LOG_LINES, MOST_LOG = 20_000, 16 * 2**20
+#: bytes of one object. etcd takes 1.5 MiB of what is asked to be written, and the event around it has a few more
+MOST_OBJECT = 8 * 2**20
 #: seconds to connect, and to wait for an answer
 TIMEOUT = (5.0, 30.0)
 #: the server ends a watch after this; with bookmarks about once a minute, silence beyond the second figure means a dead connection
@@ -167,7 +170,7 @@ def read_yaml(text: str) -> typing.Any:
     """
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise RdmaError(f"no YAML: {error}") from error
 
 
@@ -261,7 +264,7 @@ class Cluster:
         response = self._call(method, path, query, body, **more)
         try:
             data = json.loads(response.data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ApiError(response.status, "Unreadable", f"the answer is no JSON: {error}", f"{method.upper()} {path}") from error
         except HTTPError as error:
             raise ApiError(0, "Unreachable", f"the answer broke off: {error}", f"{method.upper()} {path}") from error
@@ -306,7 +309,7 @@ class Cluster:
             if not error.absent:
                 raise
             return None, str((getattr(error.__cause__, "headers", None) or {}).get("Date") or "")
-        except (ValueError, TypeError, HTTPError) as error:
+        except (ValueError, TypeError, RecursionError, HTTPError) as error:
             raise ApiError(0, "Unreadable", f"the answer is no object: {error}", f"GET {path}") from error
 
     def list(self, kind: Kind, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
@@ -357,11 +360,13 @@ class Cluster:
         try:
             for line in _lines(response):
                 event = json.loads(line)
+                if not isinstance(event, dict):
+                    raise ValueError(f"an event is a {type(event).__name__}")
                 if event.get("type") == "ERROR":
                     status = event.get("object", {})
                     raise ApiError(int(status.get("code", 500)), str(status.get("reason", "")), str(status.get("message", "")), f"WATCH {path}")
                 yield event
-        except (HTTPError, OSError, ValueError) as error:
+        except (HTTPError, OSError, ValueError, RecursionError) as error:
             raise ApiError(0, "Unreachable", f"the watch broke off: {error}", f"WATCH {path}") from error
         finally:
             with contextlib.suppress(HTTPError, OSError):
@@ -370,11 +375,18 @@ class Cluster:
     def log(self, namespace: str, pod: str, seconds: int) -> str:
         """The last seconds of a pod's log.
 
-        :raises ApiError: not there, or not allowed
+        :raises ApiError: not there, not allowed, or longer than any log of so few lines
         """
-        response = self._call("get", f"{path_of('Pod', namespace, pod)}/log", [("sinceSeconds", str(seconds))])
+        query = [("sinceSeconds", str(seconds)), ("tailLines", str(LOG_LINES))]
+        response = self._call("get", f"{path_of('Pod', namespace, pod)}/log", query)
+        said = bytearray()
         try:
-            return bytes(response.data).decode(errors="replace")
+            for part in response.stream(65536, decode_content=True):
+                said += part
+                if len(said) > MOST_LOG:
+                    response.close()
+                    raise ApiError(200, "TooLarge", f"the log has more than {MOST_LOG} bytes", f"GET {path_of('Pod', namespace, pod)}/log")
+            return said.decode(errors="replace")
         except HTTPError as error:
             raise ApiError(0, "Unreachable", f"the answer broke off: {error}", f"GET {path_of('Pod', namespace, pod)}/log") from error
 
@@ -484,10 +496,7 @@ class Shell:
     def __init__(self, channels: Channels, clock: Clock) -> None:
         self._channels = channels
         self._clock = clock
-        # a character may come in two pieces
-        self._text = codecs.getincrementaldecoder("utf-8")("replace")
-        self._stream = ""
-        self._number = 0
+        self._stream = Stream()
         self._begin("shell")
 
     def _begin(self, command: str) -> None:
@@ -502,30 +511,30 @@ class Shell:
     @property
     def running(self) -> bool:
         """Whether its command runs."""
-        return self.open and self._part().exit_code is None
-
-    def _part(self) -> Part:
-        return part(self._stream, self._number)
+        return self.open and self._stream.exit_code is None
 
     def start(self, command: typing.Sequence[str]) -> None:
         """Start a command. The shell ends the one before it, if that still runs."""
-        if self._number:
-            # nothing of the commands before the last one is needed any more
-            self._stream = self._stream[max(0, self._stream.rfind(f"\n{MARK} {self._number - 1} ")) :]
-        self._number += 1
+        number = self._stream.begin()
         self._begin(shlex.join(command))
-        self._channels.write(f"{self._number} {self._command}\n".encode())
+        self._channels.write(f"{number} {self._command}\n".encode())
 
     def _pump(self, seconds: float) -> None:
         self._channels.update(seconds)
-        self._stream += self._text.decode(self._channels.take(STDOUT))
+        self._stream.feed(self._channels.take(STDOUT))
+        if self._stream.overflowed:
+            # what else it prints is of no use, and would be as long
+            self.close()
 
     def wait_for(self, text: str, seconds: float) -> bool:
         """Wait until the command printed ``text``, ended, or the time is over."""
         end = self._clock() + seconds
-        while text not in self._part().text and self.running and self._clock() < end:
+        looked = 0
+        while True:
+            found, looked = self._stream.find(text, looked) >= 0, self._stream.size
+            if found or not self.running or self._clock() >= end:
+                return found
             self._pump(max(0.0, min(1.0, end - self._clock())))
-        return text in self._part().text
 
     def wait(self, seconds: float, lost: typing.Callable[[], str] = str) -> CommandResult:
         """Wait for the end of the command, at most ``seconds``; then the connection is closed and the result says so.
@@ -539,19 +548,21 @@ class Shell:
         outside = self.running and not why
         if self.running:
             self.close()
-        found = self._part()
+        code = self._stream.exit_code
         return CommandResult(
             command=self._command,
-            exit_code=found.exit_code,
-            output=found.text,
+            exit_code=code,
+            output=self._stream.text,
             # of coreutils' timeout: 124, and 137 when it had to kill
-            timed_out=outside or found.exit_code in (124, 137),
+            timed_out=outside or code in (124, 137),
             seconds=round(self._clock() - self._started, 3),
-            error="" if found.exit_code is not None or outside else why or self._farewell(),
+            error="" if code is not None or outside else why or self._farewell(),
         )
 
     def _farewell(self) -> str:
         """Why there is no exit code, in the words of the API server or of the kubelet: a Status on the error channel."""
+        if self._stream.overflowed:
+            return f"it printed more than {self._stream.size} bytes, and was left"
         if self._channels.lost:
             return f"the connection to the pod broke: {self._channels.lost}"
         return f"no exit code: {status_message(self._channels.take(ERROR).decode(errors='replace'))[:300] or 'the connection ended'}"
@@ -578,10 +589,22 @@ def again(attempt: typing.Callable[[], T]) -> T:
 
 
 def _lines(response: typing.Any) -> typing.Iterator[bytes]:
-    rest = b""
+    """The lines of a watch, each of which is one object.
+
+    :raises ValueError: a line is longer than any object
+    """
+    rest: typing.List[bytes] = []
+    size = 0
     for chunk in response.stream(amt=None, decode_content=False):
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from (line for line in lines if line.strip())
+        first, *more = chunk.split(b"\n")
+        rest.append(first)
+        size += len(first)
+        if size > MOST_OBJECT:
+            raise ValueError(f"an event of more than {MOST_OBJECT} bytes")
+        if more:
+            lines = (b"".join(rest), *more[:-1])
+            rest, size = [more[-1]], len(more[-1])
+            yield from (line for line in lines if line.strip())
 
 
 def _warnings(response: typing.Any) -> typing.Tuple[str, ...]:
@@ -595,7 +618,7 @@ def api_error(error: typing.Any, where: str) -> ApiError:
     body = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
     try:
         status = json.loads(body or "")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         status = {}
     if not isinstance(status, dict):
         status = {}

@@ -10,9 +10,10 @@ import threading
 import time
 import typing
 
-from .._model.errors import ParseError, RdmaError
+from .._model.errors import ParseError, RdmaError, unforeseen
 from .._model.kubernetes import Answer, Container
 from .._parse.kubernetes.core import status
+from .._parse.limits import MIB
 from .._parse.pods.framing import ERROR, SHELL, STDERR, STDOUT, Exchange
 from . import many
 from .channels import Channels
@@ -23,6 +24,8 @@ Result = typing.TypeVar("Result")
 PARALLEL = 64
 #: seconds for the shell to end by itself once the answer is there; nothing depends on it
 _FAREWELL = 1.0
+#: bytes of both streams of a command. The largest answer is that of a fabric: with 10,000 ports ibnetdiscover prints 5 MB, and with 700,000 lines 80 MB
+MOST_OUTPUT = 256 * MIB
 _LOST = (
     "The container or its kubelet is gone, or a proxy before the API server cut the stream: look at 'kubectl -n {0.namespace} get pod {0.pod}', then run again"
 )
@@ -44,7 +47,7 @@ class Limits:
 
     connect: float = 30.0
     run: float = 3600.0
-    output: int = 2 * 1024**3
+    output: int = MOST_OUTPUT
 
 
 class NoAnswer(RdmaError):
@@ -100,9 +103,13 @@ def on_many(
     """
     over = threading.Event()
     try:
-        yield from many.outcomes(lambda container: work(container, over), containers, parallel, RdmaError)
+        yield from many.outcomes(lambda container: work(container, over), containers, parallel, RdmaError, _unforeseen)
     finally:
         over.set()
+
+
+def _unforeseen(container: Container, error: Exception) -> RdmaError:
+    return unforeseen(error, f"exec in {container}")
 
 
 def _run(cluster: Cluster, container: Container, wrapped: typing.Sequence[str], stdin: bytes, limits: Limits, over: threading.Event) -> Answer:
@@ -142,6 +149,9 @@ def _part(channels: Channels) -> None:
     end = time.monotonic() + _FAREWELL
     while channels.open and time.monotonic() < end:
         channels.update(end - time.monotonic())
+        # nothing of it belongs to the answer
+        for stream in (STDERR, STDOUT):
+            channels.take(stream)
 
 
 def _failure(channels: Channels, exchange: Exchange, container: Container, limits: Limits) -> RdmaError:

@@ -33,6 +33,7 @@ def decode_json(
     what: str,
     most_bytes: int = MOST_BYTES,
     most_depth: int = MOST_DEPTH,
+    unique: bool = True,
 ) -> typing.Any:
     """Decode JSON that a node, a pod, an API, a BMC or a folder gave.
 
@@ -40,9 +41,12 @@ def decode_json(
     :param what: tool, API or file that it is from; begins the message of the error
     :param most_bytes: bytes, or characters of a text. The values in it may take four times as many bytes of memory
     :param most_depth: levels of lists and mappings
-    :raises ParseError: it is larger or deeper than that, is no JSON, has a key twice in one mapping, NaN, Infinity, a number that is none of 64 bits,
+    :param unique: whether a key that occurs twice in one mapping is refused. Not for tools that are known to write such, or may: there the last one counts
+    :raises ParseError: it is no text, is larger or deeper than that, is no JSON, has a key twice, NaN, Infinity, a number that is none of 64 bits,
         or half of a surrogate pair
     """
+    if not isinstance(text, (str, bytes)):
+        raise ParseError(what, f"a {type(text).__name__}", "text")
     if len(text) > most_bytes:
         raise ParseError(what, f"text of {len(text)} bytes", f"text of at most {most_bytes} bytes")
     if isinstance(text, bytes):
@@ -51,7 +55,7 @@ def decode_json(
     if values * _BYTES_OF_VALUE > most_bytes * _GROWTH:
         raise ParseError(what, f"JSON of {values} values", f"JSON of at most {most_bytes * _GROWTH // _BYTES_OF_VALUE} values")
     try:
-        data = json.loads(text, object_pairs_hook=_mapping, parse_int=_whole, parse_float=_number, parse_constant=_constant)
+        data = json.loads(text, object_pairs_hook=_mapping if unique else None, parse_int=_whole, parse_float=_number, parse_constant=_constant)
     except _Refused as error:
         raise ParseError(what, error.seen, error.expected) from None
     except RecursionError:

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 import typing
 
-from .._model.errors import RdmaError
+from .._model.errors import ParseError, RdmaError
 from .._model.registry import Challenge, Login, Logins
+from .limits import MIB, decode_json
 
 _PARAMETER = re.compile(r'\s*([A-Za-z_]{1,32})\s*=\s*(?:"((?:[^"\\]|\\.){0,4096})"|([^\s",]{1,4096}))\s*(?:,|$)')
 _MOST = 65536
+#: bytes of an answer: a list of 10,000 tags of at most 128 characters has 1.3 MB, and some registries tell all tags at once
+_MOST_ANSWER = 8 * MIB
 
 
 def challenge(header: str) -> typing.Optional[Challenge]:
@@ -39,15 +41,20 @@ def challenge(header: str) -> typing.Optional[Challenge]:
     return Challenge("bearer", found["realm"], found.get("service", ""), found.get("scope", "")) if found.get("realm") else None
 
 
+def _decoded(text: str) -> typing.Any:
+    """JSON; None where it is none. What it is of may be a secret, so that no error has a part of it."""
+    try:
+        return decode_json(text, "registry", most_bytes=_MOST_ANSWER, unique=False)
+    except ParseError:
+        return None
+
+
 def logins(text: str) -> Logins:
     """Users of registries in the form of docker's config.json and of auth.json, by registry, or registry and path.
 
     :raises RdmaError: it is none. No message holds a part of it
     """
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        data = None
+    data = _decoded(text)
     entries = data.get("auths", {}) if isinstance(data, dict) else None
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
         raise RdmaError("it is no file of users of registries: expected JSON with a mapping auths")
@@ -76,10 +83,7 @@ def token_of(text: str) -> str:
 
     :raises RdmaError: it holds none
     """
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        data = None
+    data = _decoded(text)
     found = (data.get("token") or data.get("access_token")) if isinstance(data, dict) else None
     # it becomes a line of HTTP
     if not isinstance(found, str) or not re.fullmatch(r"[\x21-\x7e]{1,65536}", found):
@@ -92,10 +96,7 @@ def tags_of(text: str) -> typing.Tuple[str, ...]:
 
     :raises RdmaError: it is none
     """
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        data = None
+    data = _decoded(text)
     tags = data.get("tags") if isinstance(data, dict) else None
     if not isinstance(data, dict) or "tags" not in data or not isinstance(tags, (list, type(None))):
         raise RdmaError("the registry gave no list of tags")

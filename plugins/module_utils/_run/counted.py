@@ -11,7 +11,7 @@ import typing
 from .._check.bandwidth.check import Seat
 from .._model.bandwidth import CountedPair, PairResult
 from .._model.counters import PortCounters, PortGrowth, growth
-from .._model.errors import RdmaError
+from .._model.errors import RdmaError, unforeseen
 from .._model.observers import ObserversFacts
 from .._observe.kubernetes import Clock, Cluster, Shell
 from .._parse.infiniband import perfquery
@@ -63,6 +63,9 @@ class Counters:
             after, words = self._read(asked)
         except RdmaError as error:
             return dataclasses.replace(result, why=str(error)[:_MOST_CHARACTERS])
+        except Exception as error:
+            # nobody foresaw what the pods or the observer printed: the other tests are still to be measured
+            return dataclasses.replace(result, why=str(unforeseen(error, "the test with counters"))[:_MOST_CHARACTERS])
         read = [self._growth(port, before, after, words) for port in ports]
         why = f"the measurement between the two readings failed: {again.failure}" if again.average_gbps is None or again.failure else ""
         return dataclasses.replace(result, average_gbps=again.average_gbps, seconds=round(self._clock() - started, 1), ports=tuple(read), why=why)

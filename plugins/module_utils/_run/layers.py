@@ -11,7 +11,7 @@ import itertools
 import typing
 
 from .._model.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult, RdmaPod
-from .._model.errors import RdmaError
+from .._model.errors import RdmaError, unforeseen
 from .._model.intent import Fabric
 from .._model.observers import ObserversFacts
 from .._observe.kubernetes import Clock, Cluster, Shell
@@ -115,6 +115,10 @@ class Layers:
                 steps.append(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=error.why, absent=error.absent))
             except RdmaError as error:
                 steps.append(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=str(error)[:300]))
+            except Exception as error:
+                # nobody foresaw what its ends printed: the other layers and pairs are still to be measured
+                why = str(unforeseen(error, f"layer {layer}"))[:300]
+                steps.append(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=why))
             said = steps[-1]
             figure = f"{said.average_gbps:.4f} Gb/s" if said.average_gbps is not None else said.why
             self._say(f"{pair.fabric} {client.node} -> {server.node}, layer {layer}: {figure}")

@@ -11,14 +11,15 @@ import time
 import typing
 
 from .._check.controllers.observers import line
-from .._model.errors import ParseError, RdmaError
+from .._model.errors import ParseError, RdmaError, unforeseen
 from .._model.kubernetes import Answer, Container
 from .._model.observers import HOST, Observer
 from .._observe.archive import START, archive
 from .._observe.kubernetes import Cluster
 from .._observe.look import __name__ as LOOK
 from .._observe.pod_exec import PARALLEL, Limits, on_many, run
-from .._parse.pods.look import Seen, seen
+from .._parse.limits import MIB
+from .._parse.pods.look import MOST_BYTES, Seen, seen
 
 #: what a node is asked with when it is asked for nothing else
 PYTHON = "/usr/bin/python3"
@@ -80,11 +81,19 @@ def look(
 
     def ask(container: Container, over: threading.Event) -> _Timed:
         before = time.time()
-        answer = run(cluster, container, command, packed, Limits(run=asked.seconds), over)
+        answer = run(cluster, container, command, packed, Limits(run=asked.seconds, output=MOST_BYTES + MIB), over)
         return _Timed(answer, before, time.time())
 
     for container, outcome in on_many(ask, nodes, parallel):
-        yield nodes[container], _failed(asked, f"unreachable: {outcome}") if isinstance(outcome, RdmaError) else _shown(asked, outcome)
+        yield nodes[container], _failed(asked, f"unreachable: {outcome}") if isinstance(outcome, RdmaError) else _shown_or_not(asked, outcome)
+
+
+def _shown_or_not(asked: Asked, timed: _Timed) -> typing.Dict[str, Seen]:
+    """The answer of a node. What nobody foresaw in it is an error of this node: the others are still to be looked at."""
+    try:
+        return _shown(asked, timed)
+    except Exception as error:
+        return _failed(asked, f"failed: {unforeseen(error, 'the look at the node')}")
 
 
 def _shown(asked: Asked, timed: _Timed) -> typing.Dict[str, Seen]:
@@ -94,7 +103,7 @@ def _shown(asked: Asked, timed: _Timed) -> typing.Dict[str, Seen]:
         words = " ".join(answer.stderr.decode(errors="replace").split())[-_WORDS:] or "it said nothing"
         return _failed(asked, f"failed: {asked.python} in the observer ended with {answer.rc}: {words}")
     try:
-        found = seen(answer.stdout.decode(errors="replace"), asked.kinds)
+        found = seen(answer.stdout, asked.kinds)
     except ParseError as error:
         return _failed(asked, f"failed: {error}")
     clock = found.get("clock")

@@ -15,6 +15,7 @@ import typing
 
 from .._check.bandwidth.check import NOTHING, Facts, cover_text, evidence_of, figures_of, seat_of, to_be_layered, verdicts, ways_between
 from .._model.bandwidth import BandwidthFacts, CountedPair, PairLayers, PairResult, RdmaPod, RoundPlan, SweepRow
+from .._model.errors import unforeseen
 from .._model.intent import Fabric
 from .._model.kubernetes import CommandResult
 from .._model.observers import ObserversFacts
@@ -318,7 +319,7 @@ class Bench:
         ran: typing.Tuple[str, ...] = ()
         for left in reversed(range(ATTEMPTS)):
             # an earlier attempt's port may not be free yet
-            result = self._attempt(fabric, task, client, server, self._next_ports(), flow)
+            result = self._attempt_or_not(fabric, task, client, server, flow)
             ran += result.commands
             figure = f"{result.average_gbps:.4f} Gb/s" if result.average_gbps is not None else f"{result.failure}: {result.evidence}"
             how = "TCP" if result.transport == "TCP" else f"{result.pings or 0} pings"
@@ -329,6 +330,14 @@ class Bench:
             if "exec_lost" in (result.failure, result.ping_failure):
                 self._pods.await_api()
         return dataclasses.replace(result, commands=ran, seconds=round(self._clock() - start, 1))
+
+    def _attempt_or_not(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
+        """An attempt. What nobody foresaw in what its ends printed is a failure of this pair: the others are still to be measured."""
+        try:
+            return self._attempt(fabric, task, client, server, self._next_ports(), flow)
+        except Exception as error:
+            evidence = str(unforeseen(error, f"{client.node} -> {server.node}"))
+            return PairResult(fabric.name, client.node, server.node, rail=task.rail, server_rail=task.server_rail, failure="no_measurement", evidence=evidence)
 
     def _attempt(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int, flow: int) -> PairResult:
         """rping, then ib_write_bw, then the sweep where one is wanted; each only after the one before it worked. Without RDMA devices, iperf3 alone."""

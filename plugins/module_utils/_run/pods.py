@@ -14,6 +14,7 @@ import typing
 from .._check.controllers.image_pull import names_cause
 from .._check.network.wait.sriov import GRACE
 from .._model.bandwidth import RdmaPod
+from .._model.errors import unforeseen
 from .._model.intent import ClusterIntent, Fabric
 from .._model.kubernetes import ClusterNode, CommandResult
 from .._model.profiles import carries_rdma, resource_of
@@ -113,7 +114,11 @@ def _unready(stand: PodState) -> str:
 
 
 def _lost(item: Resource, dropped: bool) -> str:
-    return _DELETED if dropped else _unready(state_of_pod(item))
+    try:
+        return _DELETED if dropped else _unready(state_of_pod(item))
+    except Exception as error:
+        # one thread hears of all pods, and the kubelet of one node wrote this
+        return str(unforeseen(error, "the status of the pod"))
 
 
 def _gone(item: RdmaPod, detail: str) -> Failure:
@@ -215,7 +220,7 @@ class Pods:
                 break
             made = list(pool.map(lambda task: self._create(fabric, task[0], task[1], seconds), tasks))
             ready = self._await_ready([item for item in made if not item.error])
-            looked = dict(zip(ready, pool.map(lambda entry: self._look(fabric, *entry), ready.values())))
+            looked = dict(zip(ready, pool.map(lambda entry: self._look_or_not(fabric, *entry), ready.values())))
             for item in made:
                 held[item.node].append(looked.get(item.name, item))
         chosen = [self._choose(fabric, name, rail, pods) for name, pods in held.items() for rail in fabric_rails(fabric)]
@@ -288,7 +293,11 @@ class Pods:
                 now = self._clock()
                 for item in pods:
                     if item.name not in done:
-                        self._judge_pod(item, seen.get(item.name), since, now, now >= end, done)
+                        try:
+                            self._judge_pod(item, seen.get(item.name), since, now, now >= end, done)
+                        except Exception as error:
+                            # the kubelet of one node wrote it
+                            done[item.name] = (dataclasses.replace(item, error=str(unforeseen(error, "the status of the pod"))), {})
                 if len(done) == len(pods):
                     break
                 # all that came in the meantime, and then one look: thousands of pods change at the same time
@@ -345,6 +354,13 @@ class Pods:
         told = [event for event in mine if names_cause(str(event.get("message") or ""))]
         last = max(told or mine, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""), default=None)
         return f"{last.get('reason')}: {both_ends(str(last.get('message')))}" if last else ""
+
+    def _look_or_not(self, fabric: Fabric, item: RdmaPod, found: Resource) -> RdmaPod:
+        """A look. What nobody foresaw in what the pod shows is an error of this pod."""
+        try:
+            return self._look(fabric, item, found)
+        except Exception as error:
+            return dataclasses.replace(item, error=str(unforeseen(error, "the look into the pod")))
 
     def _look(self, fabric: Fabric, item: RdmaPod, found: Resource) -> RdmaPod:
         """Find the RDMA device of the pod's virtual function, its address, its rail and its rates."""

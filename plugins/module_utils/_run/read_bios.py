@@ -127,7 +127,7 @@ def read(
     :param parallel: BMCs at once
     """
     registries = Registries()
-    return many.outcomes(lambda bmc: read_one(bmc, trust, asked, registries), bmcs, parallel, BmcError)
+    return many.outcomes(lambda bmc: read_one(bmc, trust, asked, registries), bmcs, parallel, BmcError, Bmc.unforeseen)
 
 
 def read_one(bmc: Bmc, trust: Trust, asked: Asked, registries: Registries) -> NodeBios:

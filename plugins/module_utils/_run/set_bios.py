@@ -42,7 +42,7 @@ def set_all(
     def work(bmc: Bmc) -> BiosChange:
         return set_one(bmc, wanted[bmc.node], trust, registries, check_mode, seconds)
 
-    return many.outcomes(work, bmcs, parallel, BmcError)
+    return many.outcomes(work, bmcs, parallel, BmcError, Bmc.unforeseen)
 
 
 def set_one(bmc: Bmc, wanted: Wanted, trust: Trust, registries: Registries, check_mode: bool = False, seconds: float = SECONDS) -> BiosChange:

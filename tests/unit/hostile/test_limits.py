@@ -4,13 +4,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import pathlib
+import threading
+import time
+import tracemalloc
+import types
 import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Container
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes, many
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import Channels
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Shell
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import on_many
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, decode_json
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import shell as shell_stream
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.framing import STDERR, STDOUT, Exchange
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import seen
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import Task
 
 
 @pytest.mark.parametrize(
@@ -53,3 +73,168 @@ def test_json_that_is_taken() -> None:
     assert math.isclose(decode_json("0.1", "a file"), 0.1)
     with pytest.raises(ParseError, match="at most 2 levels"):
         decode_json("[[[]]]", "a file", most_depth=2)
+
+
+def deep(levels: int) -> typing.Any:
+    made: typing.Any = []
+    for _level in range(levels):
+        made = [made]
+    return made
+
+
+def test_a_fact_that_is_nested_too_deep_is_an_error_of_its_node(tmp_path: pathlib.Path) -> None:
+    folder = FactFolder(str(tmp_path), "run-1")
+    folder.write("hcas", "worker-1", deep(5000))
+    folder.write("hcas", "worker-2", {"hcas": []})
+    sick, sound = folder.of_nodes("hcas", ["worker-1", "worker-2"]).values()
+    assert sick["value"] is None and "RecursionError" in sick["error"]
+    assert sound == {"value": {"hcas": []}, "error": None}
+
+
+def of(name: str) -> Container:
+    return Container("observers", name, "")
+
+
+def test_an_exception_that_nobody_foresaw_is_the_error_of_one_pod() -> None:
+    def work(container: Container, _over: threading.Event) -> str:
+        if container == of("sick"):
+            raise OverflowError("int too large")
+        return container.pod
+
+    found = dict(on_many(work, [of("sick"), of("a"), of("b")], 2))
+    assert (found[of("a")], found[of("b")]) == ("a", "b")
+    sick = found[of("sick")]
+    assert isinstance(sick, RdmaError)
+    assert "sick" in sick.seen and "OverflowError ('int too large') in test_limits.py, line" in sick.seen and "report this" in sick.remedy
+
+
+def test_an_exception_that_nobody_foresaw_is_the_error_of_one_bmc() -> None:
+    def work(bmc: Bmc) -> str:
+        if bmc.node == "worker-1":
+            raise RecursionError(bmc.password)
+        return bmc.node
+
+    bmcs = [Bmc("worker-1", "192.0.2.1", password="hunter2"), Bmc("worker-2", "192.0.2.2")]
+    found = {bmc.node: outcome for bmc, outcome in many.outcomes(work, bmcs, 2, BmcError, Bmc.unforeseen)}
+    sick = found["worker-1"]
+    assert found["worker-2"] == "worker-2"
+    assert isinstance(sick, BmcError) and sick.cause == "not_understood"
+    assert "the BMC of worker-1" in str(sick) and "RecursionError" in str(sick) and "hunter2" not in str(sick)
+
+
+class Answers(Channels):
+    """Channels of a pod that prints what it is given, piece by piece."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = list(pieces)
+        self.open, self.lost, self.closed = True, "", False
+
+    def update(self, seconds: float) -> None:
+        self.open = self.open and bool(self._pieces)
+
+    def take(self, channel: int) -> bytes:
+        return self._pieces.pop(0) if channel == STDOUT and self._pieces else b""
+
+    def write(self, data: bytes) -> None:
+        pass
+
+    def close(self) -> None:
+        self.open, self.closed = False, True
+
+
+def test_a_flood_in_the_shell_of_a_pod_costs_little_and_ends_with_its_connection() -> None:
+    channels = Answers(b"\n@linerate 0 0\n", *([b"x" * 16384] * 8192))
+    shell = Shell(channels, time.monotonic)
+    assert shell.wait(60).exit_code == 0
+    shell.start(["ib_write_bw"])
+    begin = time.process_time()
+    assert not shell.wait_for("never", 60)
+    result = shell.wait(60)
+    assert time.process_time() - begin < 5
+    assert channels.closed and result.exit_code is None and not result.timed_out and "more than 4194304 bytes" in result.error
+    assert len(result.output) == shell_stream.MOST_BYTES
+
+
+def test_a_stream_in_small_pieces_costs_no_square_of_its_length() -> None:
+    stream = shell_stream.Stream()
+    begin = time.process_time()
+    for number in range(60_000):
+        stream.feed(b"\n@linerate 1 0\n" if number % 2 else b"@linerate 0 " * 3)
+    assert time.process_time() - begin < 5
+    assert stream.exit_code is None and stream.size == 30_000 * (15 + 36)
+
+
+def test_what_comes_behind_the_end_of_a_command_is_looked_at_once() -> None:
+    exchange = Exchange("token")
+    begin = time.process_time()
+    exchange.feed(STDOUT, b"@linerate-begin\n\n@linerate-end token 0\n")
+    exchange.feed(STDERR, b"\n@linerate-end token 0\n")
+    for _number in range(3000):
+        exchange.feed(STDOUT, b"\n@linerate-heard toke" * 200)
+    assert exchange.answer is None and exchange.size > 12_000_000
+    assert time.process_time() - begin < 5
+    exchange.feed(STDOUT, b"\n@linerate-heard token\n")
+    assert exchange.answer is not None and exchange.answer.stdout == b""
+
+
+def test_the_answer_of_a_look_costs_16_mib_and_a_second_at_most() -> None:
+    text = '{"hcas": {"value": [' + "{}," * (50 * MIB // 3) + "{}]}}"
+    begin = time.process_time()
+    tracemalloc.start()
+    try:
+        for answer in (text, text[: 3 * MIB], '{"hcas": {"value": [' + "{}," * 200_000 + "{}]}}"):
+            with contextlib.suppress(ParseError):
+                seen(answer, ["hcas"])
+        assert tracemalloc.get_traced_memory()[1] < 24 * MIB
+    finally:
+        tracemalloc.stop()
+    assert time.process_time() - begin < 5
+    with pytest.raises(ParseError, match="at most 4194304 bytes"):
+        seen(text, ["hcas"])
+    with pytest.raises(ParseError, match="at most 64 levels"):
+        seen('{"hcas": {"value": ' + "[" * 600 + "]" * 600 + "}}", ["hcas"])
+
+
+class Body:
+    """An answer of the API server that streams."""
+
+    def __init__(self, *chunks: bytes) -> None:
+        self.chunks = chunks
+
+    def stream(self, amt: typing.Optional[int], decode_content: bool) -> typing.Iterator[bytes]:
+        assert amt is None and not decode_content
+        return iter(self.chunks)
+
+
+def test_the_lines_of_a_watch_have_an_end() -> None:
+    assert list(kubernetes._lines(Body(b'{"a', b'": 1}\n\n{"b": 2}\n{"c"', b": 3}\n", b"left"))) == [b'{"a": 1}', b'{"b": 2}', b'{"c": 3}']
+    begin = time.process_time()
+    with pytest.raises(ValueError, match="8388608 bytes"):
+        list(kubernetes._lines(Body(*([b"x" * 256] * 40_000))))
+    assert time.process_time() - begin < 5
+
+
+def test_a_text_without_an_end_is_cut_and_says_so(tmp_path: pathlib.Path) -> None:
+    folder = FactFolder(str(tmp_path), "run-1")
+    folder.write("hcas", "worker-1", {"model": "x" * 1_000_000, "list": ["y" * 65_536, "z" * 65_537, 7]})
+    folder.write("hcas", "worker-2", error="failed: " + "w" * 100_000)
+    folder.write("network_objects", value={"config": "c" * 200_000})
+    first, second = folder.of_nodes("hcas", ["worker-1", "worker-2"]).values()
+    assert first["value"]["model"] == "x" * 65_536 + "... (1000000 characters)"
+    assert first["value"]["list"] == ["y" * 65_536, "z" * 65_536 + "... (65537 characters)", 7]
+    assert second["error"].endswith("... (100008 characters)") and len(second["error"]) < 8300
+    # what is applied to the cluster is never cut
+    assert folder.value("network_objects") == {"config": "c" * 200_000}
+
+
+def test_a_pair_whose_ends_print_what_nobody_foresaw_is_one_failed_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    def attempt(*_arguments: typing.Any) -> typing.NoReturn:
+        raise RecursionError("maximum recursion depth exceeded")
+
+    monkeypatch.setattr(Bench, "_attempt", attempt)
+    monkeypatch.setattr(Bench, "_next_ports", lambda _bench: 18600)
+    client, server = (RdmaPod("fabric", node, node, "jobs") for node in ("worker-1", "worker-2"))
+    fabric = typing.cast(Fabric, types.SimpleNamespace(name="fabric"))
+    pair = Bench._attempt_or_not(object.__new__(Bench), fabric, Task.between((0, "worker-1"), (0, "worker-2")), client, server, 0)
+    assert pair.failure == "no_measurement" and pair.average_gbps is None
+    assert pair.evidence.startswith("worker-1 -> worker-2: its answer could not be handled: RecursionError")

@@ -244,7 +244,6 @@ TEXT: typing.Dict[str, Text] = {
     "kubernetes.config_daemon_log.last_error": Text(
         parser("kubernetes.config_daemon_log.last_error"), ['2026-01-02T03:04:05Z\tERROR\tReconciler error\t{"error": "busy"}\n'], ("",)
     ),
-    "pods.shell.part": Text(lambda text: parser("pods.shell.part")(text, 1).exit_code, ["out\n@linerate 0 0\nmore\n@linerate 1 0\n"], (None,)),
     "job.nccl_log.parse": Text(lambda text: seen_in(parser("job.nccl_log.parse")(line + "\n" for line in text.split("\n"))), seeds("nccl/*.txt"), ((),)),
     "job.nccl_log.parse_text": Text(lambda text: seen_in(parser("job.nccl_log.parse_text")(text)), seeds("nccl/*.txt"), ((),)),
     "job.nccl_problem.classify": Text(parser("job.nccl_problem.classify"), ["Call to ibv_reg_mr failed with error Cannot allocate memory"], ("",)),
@@ -291,6 +290,7 @@ TEXT["registry.challenge"] = Text(parser("registry.challenge"), ['Bearer realm="
 TEXT["registry.logins"] = Text(parser("registry.logins"), ['{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}'], ({},))
 TEXT["registry.token_of"] = Text(parser("registry.token_of"), ['{"token": "a.b.c"}'])
 TEXT["registry.tags_of"] = Text(parser("registry.tags_of"), ['{"name": "a", "tags": ["1", "2"]}'])
+TEXT["limits.decode_json"] = Text(lambda text: parser("limits.decode_json")(text, "a file"), ['{"a": [1, 2.5, "x", null, true]}'], (ANY,))
 TEXT["kubernetes.images.reference"] = Text(parser("kubernetes.images.reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"])
 TEXT["kubernetes.observers.knows_recursive_read_only"] = Text(parser("kubernetes.observers.knows_recursive_read_only"), ["v1.34.4", "v1.30.2"], (False,))
 

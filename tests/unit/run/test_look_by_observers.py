@@ -57,7 +57,7 @@ def test_each_node_has_its_facts_or_the_reason_and_the_others_go_on(asked: Asked
     ("script", "words"),
     [
         ("echo lost >&2; exit 3", "ended with 3: lost"),
-        ("echo not json", "'not json\\n' is not an answer in JSON"),
+        ("echo not json", "'not json' is not JSON"),
         ("echo '[]'", "is not a value or an error of hcas"),
     ],
 )

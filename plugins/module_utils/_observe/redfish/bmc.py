@@ -9,7 +9,7 @@ import dataclasses
 import re
 import typing
 
-from ..._model.errors import RdmaError
+from ..._model.errors import RdmaError, unforeseen
 
 #: why a BMC gave no answer, or took no new value
 Cause = typing.Literal[
@@ -83,6 +83,11 @@ class Bmc:
     def error(self, cause: Cause, what: str, remedy: str) -> BmcError:
         """An error of this BMC."""
         return BmcError(cause, str(self), what, remedy)
+
+    def unforeseen(self, error: Exception) -> BmcError:
+        """An exception that nobody raised on purpose, as the error of this BMC. Its text is not shown: it may hold who asks, and by what secret."""
+        told = unforeseen(error, "it answered", quoted=False)
+        return self.error("not_understood", told.seen.partition(": ")[2], "Update the firmware of the BMC; if that does not help, report this")
 
     def holds_secret(self, text: str) -> bool:
         """Whether a text repeats who asks, or by what secret."""

@@ -19,6 +19,8 @@ import typing
 import zlib
 from urllib.parse import urlsplit
 
+from ..._model.errors import ParseError
+from ..._parse.limits import decode_json
 from ..._parse.redfish.resource import is_path
 from ..._parse.redfish.resources import etag, job_of, message_id, said
 from .bmc import Bmc, BmcError, Cause, basic
@@ -232,11 +234,8 @@ class Session:
 
 
 def _decoded(body: bytes) -> typing.Any:
-    """JSON; None where it is none."""
+    """JSON; None where it is none, or no resource of a BMC."""
     try:
-        data = json.loads(body)
-        # half a character can't be written anywhere
-        json.dumps(data, ensure_ascii=False).encode() if b"\\ud" in body.lower() else b""
-    except (ValueError, RecursionError):
+        return decode_json(body, "Redfish", most_bytes=LARGEST, unique=False)
+    except ParseError:
         return None
-    return data

@@ -28,7 +28,8 @@ _HEAD = re.compile(
 _LINE = re.compile(r"^0x([0-9a-f]{4}) ([0-9]{3}) (?:[:#] .*)?$", re.ASCII | re.MULTILINE)
 _END = re.compile(r"([0-9]{1,6}) (?:valid )?lids dumped ?\n\Z", re.ASCII)
 _FAILED = re.compile(
-    r"SubnGet\(LFT\) failed on switch '.*' .* Node GUID 0x([0-9a-f]{1,16}) SMA LID [0-9]+; MAD status 0x[0-9a-f]+ AM 0x([0-9a-f]{1,4})", re.ASCII
+    r"SubnGet\(LFT\) failed on switch '.{0,400}' .{0,200} Node GUID 0x([0-9a-f]{1,16}) SMA LID [0-9]+; MAD status 0x[0-9a-f]+ AM 0x([0-9a-f]{1,4})",
+    re.ASCII,
 )
 #: a line with -n
 _WIDTH = len("0x0001 001 \n")

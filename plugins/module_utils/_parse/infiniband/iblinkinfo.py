@@ -10,10 +10,11 @@ from ..._model.errors import ParseError
 from ..._model.fabric import SeenCapabilities, SlowPort
 
 _TOOL = "iblinkinfo"
-# a node description is free text: the line is taken from both ends. Speeds have brackets of their own: "10.0 Gbps (FDR10)", "undefined (8)"
+# bounded, since each part may end at each place of a line; a node description has 64 bytes.
+# A node description is free text: the line is taken from both ends. Speeds have brackets of their own: "10.0 Gbps (FDR10)", "undefined (8)"
 _LINE = re.compile(
-    r'\A0x([0-9a-f]{1,16}) ".*" +[0-9]{1,6} +([0-9]{1,3})\[ *[0-9]*\] ==\(.*?\)==> +'
-    r'(?:(0x[0-9a-f]{1,16} .*)?\[ *[0-9]*\] ".*" \( ?([^"]*)\) *|"Port not available")\Z',
+    r'\A0x([0-9a-f]{1,16}) ".{0,400}" {1,16}[0-9]{1,6} {1,16}([0-9]{1,3})\[ {0,16}[0-9]{0,6}\] ==\(.{0,100}?\)==> {1,16}'
+    r'(?:(0x[0-9a-f]{1,16} .{0,100})?\[ {0,16}[0-9]{0,6}\] ".{0,400}" \( ?([^"]{0,400})\) {0,16}|"Port not available")\Z',
     re.ASCII,
 )
 _COULD = "Could be "

@@ -21,7 +21,7 @@ _NODES = re.compile(r"\A## Summary: ([0-9]{1,9}) nodes checked, ([0-9]{1,9}) bad
 _CHECKED = re.compile(r"\A##          ([0-9]{1,9}) ports checked, ([0-9]{1,9}) ports have errors beyond threshold\Z", re.ASCII)
 _FAILURES = re.compile(r"\A##          ([0-9]{1,9}) PMA query failures\Z", re.ASCII)
 # on stderr, by IBWARN; of classportinfo nothing is lost: the counters are asked for all the same
-_UNREAD = re.compile(r"(?:\A|\n)ibwarn: \[[0-9]+\] \w+: (\w+) query failed on .*, Lid ([0-9]{1,6})(?: .*)? port ([0-9]{1,3})(?=\n|\Z)", re.ASCII)
+_UNREAD = re.compile(r"(?:\A|\n)ibwarn: \[[0-9]+\] \w+: (\w+) query failed on .{0,300}, Lid ([0-9]{1,6})(?: .{0,300})? port ([0-9]{1,3})(?=\n|\Z)", re.ASCII)
 _NO_COUNTER = "classportinfo"
 
 

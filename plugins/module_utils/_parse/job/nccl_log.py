@@ -23,7 +23,7 @@ from .nccl_problem import classify
 _INFO, _WARN = " NCCL INFO ", " NCCL WARN "
 #: host, process and thread, behind whatever stands before them; a GPU; and of a warning its place
 _HEAD = re.compile(r"(?:.*[\s\]>:|]|)([A-Za-z0-9_-]{1,253}):([0-9]{1,10}):([0-9]{1,10}) \[-?[0-9]{1,4}\](?: (\S+:[0-9]+)(?: \(\S*\))?)?", re.DOTALL)
-_VERSION = re.compile(r"(?:.*\s|)NCCL version ([0-9]+\.[0-9]+\.[0-9]+\S*)", re.DOTALL)
+_VERSION = re.compile(r"(?:.*\s|)NCCL version ([0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}\S{0,100})", re.DOTALL)
 _CHANNEL = re.compile(
     r"Channel ([0-9]{2,4})(?:/([0-9]{1,4}))? : ([0-9]{1,7})\[[0-9a-f]{1,16}\] -> ([0-9]{1,7})\[[0-9a-f]{1,16}\] (?:\[(send|receive)\] )?via (.{1,200})"
 )
@@ -47,7 +47,7 @@ _BOOTSTRAP = re.compile(r"Bootstrap ?: Using ?(?:\[[0-9]+\])?([^\s:]{1,64}):(\S{
 _DEVICE = re.compile(r"\[([0-9]{1,4})\]([^\s:\[\]={}]{1,64}):([0-9]{1,3})(?::([0-9]*))?(?::[0-9]+)?/(IB|RoCE)")
 _MERGED = re.compile(r"\[([0-9]{1,4})\]=\{([^{}]{1,500})\}")
 _PART = re.compile(r"\[[0-9]+\] ?([^\s:,]{1,64}):[0-9]{1,3}/(IB|RoCE)")
-_NETDEV = re.compile(r"\[([0-9]{1,4})\]([^\s:\[\]]{1,64}):\S+<[0-9]+>")
+_NETDEV = re.compile(r"\[([0-9]{1,4})\]([^\s:\[\]]{1,64}):\S{1,100}<[0-9]{1,9}>")
 _MADE = re.compile(r"NET/IB : Made virtual device \[([0-9]{1,4})\] name=(\S{1,500}) speed=.*")
 _DIRECT = re.compile(r"NET/([^/]{1,64}) : GPU Direct RDMA (Enabled|Disabled) for HCA ([0-9]{1,4}) '([^']{1,500})'(?: \((.{1,100})\))?")
 _DISTANCE = re.compile(r"GPU Direct RDMA Disabled for GPU.{1,80}?(?:HCA |NET/[0-9]+-)([0-9a-f]{1,16}).{0,60}?\(.{0,60}?(distance [0-9]+ > [0-9]+)\)")

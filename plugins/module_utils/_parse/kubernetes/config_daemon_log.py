@@ -6,9 +6,9 @@ as JSON, with tabs.
 
 from __future__ import annotations
 
-import json
-
+from ..._model.errors import ParseError
 from ..._model.text import both_ends
+from ..limits import decode_json
 
 #: how a controller writes that a sync ended with an error and will be repeated; other errors in the log stop nothing
 _FAILED = "\tReconciler error\t"
@@ -21,8 +21,8 @@ def last_error(text: str) -> str:
     line = next((line for line in reversed(text.splitlines()) if _FAILED in line), "")
     fields = line.partition(_FAILED)[2].strip()
     try:
-        data = json.loads(fields)
-    except (ValueError, RecursionError):
+        data = decode_json(fields, "log of the config daemon", unique=False)
+    except ParseError:
         # cut off, or another encoder: the whole of it says more than nothing
         return both_ends(fields, _MOST)
     return both_ends(str(data.get("error") or fields) if isinstance(data, dict) else fields, _MOST)

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import typing
 
 from ..._model.disruption import Budget, ClusterPod
+from ..._model.errors import ParseError
 from ..._model.kubernetes import ClusterNode, Workload
+from ..limits import MIB, decode_json
 from .quantity import whole
 from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, number_of, selector_of, title_of
 
@@ -148,8 +149,8 @@ class Status:
 def status(channel: str) -> Status:
     """What the error channel says; the text itself is the message where it is no Status. Never raises."""
     try:
-        found = json.loads(channel)
-    except (ValueError, RecursionError):
+        found = decode_json(channel, "error channel", most_bytes=MIB, unique=False)
+    except ParseError:
         found = None
     if not isinstance(found, dict):
         return Status(message=channel.strip())

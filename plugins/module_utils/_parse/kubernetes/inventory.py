@@ -19,8 +19,8 @@ _LABELS: typing.Dict[str, typing.Tuple[str, ...]] = {
 _NFD_OS = ("feature.node.kubernetes.io/system-os_release.ID", "feature.node.kubernetes.io/system-os_release.VERSION_ID")
 #: rendered-<pool>-<hash> [machine-config-operator pkg/controller/render/render_controller.go]
 _RENDERED = re.compile(r"rendered-(.+)-[0-9a-f]{32}")
-#: from the version on, in an image's name: "Ubuntu 22.04.4 LTS", "Talos (v1.9.1)", "Bottlerocket OS 1.20.3 (aws-k8s-1.29)"
-_VERSION = re.compile(r"[\s(]+v?\d.*")
+#: from the version on, with all blanks before it, in an image's name: "Ubuntu 22.04.4 LTS", "Talos (v1.9.1)", "Bottlerocket OS 1.20.3 (aws-k8s-1.29)"
+_VERSION = re.compile(r"(?<![\s(])[\s(]+v?\d.*")
 
 
 def inventory_node(resource: Resource) -> InventoryNode:

@@ -8,12 +8,13 @@ Where each kind says how far it is: status.state and status.appliedStates of a N
 
 from __future__ import annotations
 
-import json
 import typing
 
+from ..._model.errors import ParseError
 from ..._model.kubernetes import Attachment
 from ..._model.marks import MANAGER, is_ours
 from ..._model.nvidia import NicPolicy, Reported
+from ..limits import decode_json
 from .resource import Resource, items_of, mapping_at, name_of
 
 _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
@@ -77,8 +78,8 @@ def attachment(resource: Resource) -> Attachment:
     if not text:
         return Attachment(name, fault="spec.config is empty")
     try:
-        config = json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
+        config = decode_json(text, "spec.config", unique=False)
+    except (TypeError, ParseError) as error:
         return Attachment(name, fault=f"spec.config is no JSON: {error}")
     if not isinstance(config, dict):
         return Attachment(name, fault="spec.config is no mapping")

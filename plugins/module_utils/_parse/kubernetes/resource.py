@@ -8,11 +8,11 @@ A resource of another shape is an error, never an empty fact: what the API serve
 from __future__ import annotations
 
 import datetime
-import json
 import typing
 
 from ..._model.disruption import LabelExpression, LabelSelector
-from ..._model.errors import RdmaError
+from ..._model.errors import ParseError, RdmaError
+from ..limits import decode_json
 
 Resource = typing.Mapping[str, typing.Any]
 
@@ -92,8 +92,8 @@ def json_of(text: typing.Any, what: str) -> typing.Any:
     :raises ResourceError: no JSON
     """
     try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
+        return decode_json(text, what, unique=False)
+    except ParseError as error:
         raise ResourceError(f"{what} is no JSON: {error}") from None
 
 

@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
-import json
 import typing
 
 from ..._model.errors import ParseError
 from ..._model.load import LoadError, load
 from ..._model.node_roll import Mark
+from ..limits import MIB, decode_json
 from .resource import Resource, mapping_at
 
 ANNOTATION = "linerate.rdma/roll"
+#: bytes; the API server takes annotations of 256 KiB in all
+_MOST = MIB // 4
 
 
 def mark(resource: Resource) -> typing.Optional[Mark]:
@@ -25,7 +27,7 @@ def mark(resource: Resource) -> typing.Optional[Mark]:
     if text is None:
         return None
     try:
-        found: Mark = load(Mark, json.loads(text), ANNOTATION)
-    except (ValueError, TypeError, RecursionError, LoadError):
+        found: Mark = load(Mark, decode_json(text, ANNOTATION, most_bytes=_MOST), ANNOTATION)
+    except (ParseError, TypeError, LoadError):
         raise ParseError(f"annotation {ANNOTATION}", str(text)[:200], "what a roll notes there") from None
     return found

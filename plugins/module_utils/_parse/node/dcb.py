@@ -7,10 +7,10 @@
 
 from __future__ import annotations
 
-import json
 import typing
 
 from ..._model.errors import ParseError
+from ..limits import decode_json
 
 _TOOL = "dcb"
 _PRIORITIES = 8
@@ -42,10 +42,7 @@ def priorities(text: str) -> typing.Dict[int, int]:
 
 
 def _read(text: str) -> typing.Dict[str, typing.Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ParseError(_TOOL, text, "JSON") from error
+    found = decode_json(text, _TOOL, unique=False)
     if not isinstance(found, dict):
         raise ParseError(_TOOL, text, "a JSON object")
     return found

@@ -8,10 +8,10 @@ from Linux 5.14 on, ``fw``; other drivers ``fw`` or ``fw.mgmt``. mlx5 gives the 
 
 from __future__ import annotations
 
-import json
 import typing
 
 from ..._model.errors import ParseError
+from ..limits import decode_json
 
 _SOURCE, _FORM = "devlink", "the versions of one PCI function, in JSON"
 _VERSIONS = ("fw.version", "fw", "fw.mgmt")
@@ -31,10 +31,10 @@ def parse(text: str, address: str) -> Info:
     :raises ParseError: no such answer, or one about another function
     """
     try:
-        versions = json.loads(text)["info"][f"pci/{address}"].get("versions", {})
+        versions = decode_json(text, _SOURCE, unique=False)["info"][f"pci/{address}"].get("versions", {})
         parts = {name: versions.get(name, {}) for name in ("fixed", "running", "stored")}
         said = {name: {key: part[key] for key in (*_VERSIONS, "fw.psid") if key in part} for name, part in parts.items()}
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError):
         raise ParseError(_SOURCE, text, _FORM) from None
     if not all(isinstance(value, str) and value.strip() for part in said.values() for value in part.values()):
         raise ParseError(_SOURCE, text, _FORM)

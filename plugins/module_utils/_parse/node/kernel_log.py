@@ -15,7 +15,7 @@ _ADDRESS = r"([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?)"
 #: pcieport 0000:17:01.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), ... [kernel-open/nvidia, mlx5/core/health.c, pci/pcie/aer.c]
 _KINDS: typing.Tuple[typing.Tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"NVRM: Xid \(PCI:" + _ADDRESS + r"\): ([0-9]{1,4})\b"), "Xid {}"),
-    (re.compile(r"mlx5_core " + _ADDRESS + r": .*(?:health compromised|Fatal error|firmware internal error)()"), "mlx5 health"),
+    (re.compile(r"mlx5_core " + _ADDRESS + r": .{0,400}(?:health compromised|Fatal error|firmware internal error)()"), "mlx5 health"),
     (re.compile(_ADDRESS + r": PCIe Bus Error: severity=(Correct(?:ed|able)|Uncorrect(?:ed|able))"), "PCIe error {}"),
 )
 

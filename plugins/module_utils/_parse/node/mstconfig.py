@@ -9,12 +9,12 @@ mark (``*``: the next value differs), from 4.26 on ``RO`` (read-only), the name,
 
 from __future__ import annotations
 
-import json
 import re
 import typing
 
 from ..._model.errors import ParseError
 from ..._model.firmware import Setting
+from ..limits import decode_json
 
 SOURCE = "mstconfig"
 #: first version that writes JSON
@@ -87,7 +87,7 @@ def parse_json(text: str) -> Query:
     """
     settings: typing.Dict[str, Setting] = {}
     try:
-        ((title, device),) = json.loads(text).items()
+        ((title, device),) = decode_json(text, f"{SOURCE} -j").items()
         rows = device["tlv_configuration"] or {}
         for name, row in rows.items():
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,99}(\[[0-9.]{1,9}\])?", name, re.ASCII) or not isinstance(row["read_only"], bool):
@@ -99,7 +99,7 @@ def parse_json(text: str) -> Query:
         if not title.startswith("Device #"):
             raise ValueError(title)
         kind = [str(device.get("device_type") or "")]
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise ParseError(f"{SOURCE} -j", text, "the settings of one device, in JSON") from None
     return _query(kind, settings, text)
 

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import typing
 
 from ..._model.errors import ParseError
+from ..limits import decode_json
 
 _TOOL, _FILE = "ip -json neigh show", "/proc/net/route"
 _HARDWARE_ADDRESS = re.compile(r"\A([0-9a-f]{2}:){5}[0-9a-f]{2}\Z")
@@ -21,10 +21,7 @@ def neighbours(text: str) -> typing.Dict[str, typing.Tuple[str, ...]]:
 
     :raises ParseError: not in this form
     """
-    try:
-        entries = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ParseError(_TOOL, text, "JSON") from None
+    entries = decode_json(text, _TOOL, unique=False)
     found: typing.Dict[str, typing.Set[str]] = {}
     for entry in _list(text, entries):
         name, address, states = (entry.get(key) for key in ("dev", "lladdr", "state")) if isinstance(entry, dict) else (None, None, None)

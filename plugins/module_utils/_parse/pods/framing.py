@@ -143,6 +143,8 @@ class _Stream:
         self._hears = b"\n@linerate-heard %s\n" % token
         self._data = bytearray()
         self._stop: typing.Optional[int] = None
+        #: up to where nobody heard
+        self._looked = 0
         self.code: typing.Optional[int] = None
 
     def feed(self, data: bytes) -> None:
@@ -162,4 +164,7 @@ class _Stream:
         return bytes(self._data[: self._stop])
 
     def heard(self) -> bool:
-        return self._stop is not None and self._data.find(self._hears, self._stop) >= 0
+        if self._stop is None:
+            return False
+        start, self._looked = max(self._stop, self._looked - len(self._hears)), len(self._data)
+        return self._data.find(self._hears, start) >= 0

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-import json
 import re
 import typing
 
 from ..._model.errors import ParseError, RdmaError
 from ..._model.hca import VfAdministration
-from ..node.ip_link import vf_settings
+from ..limits import decode_json
+from ..node.ip_link import MOST_LINKS, vf_settings
 from .probe import Probe, ProbeError, parse
 
 _NUMBER = re.compile(r"[0-9]{1,5}", re.ASCII)
@@ -115,8 +115,8 @@ def host(text: str, pf: str) -> Host:
 def _addresses(text: str) -> typing.Dict[str, typing.Tuple[Interface, ...]]:
     """Of ``ip -json address show``; an address that can't be read is left out, and nothing is connected to then."""
     try:
-        links = json.loads(text)
-    except (ValueError, RecursionError):
+        links = decode_json(text, "ip -json address show", most_bytes=MOST_LINKS, unique=False)
+    except ParseError:
         return {}
     found: typing.Dict[str, typing.Tuple[Interface, ...]] = {}
     for link in links if isinstance(links, list) else ():

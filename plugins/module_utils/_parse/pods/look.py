@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-import json
 import typing
 
 from ..._model.errors import ParseError
+from ..limits import MIB, decode_json
 
 SOURCE = "the look at the node"
+MOST_BYTES = 4 * MIB
 
 
 class Seen(typing.NamedTuple):
@@ -19,15 +20,12 @@ class Seen(typing.NamedTuple):
     error: typing.Optional[str]
 
 
-def seen(text: str, kinds: typing.Iterable[str]) -> typing.Dict[str, Seen]:
+def seen(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -> typing.Dict[str, Seen]:
     """By kind what there is of it.
 
     :raises ParseError: no such answer
     """
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ParseError(SOURCE, text, "an answer in JSON") from None
+    data = decode_json(text, SOURCE, most_bytes=MOST_BYTES)
     return {kind: _one(data.get(kind) if isinstance(data, dict) else None, kind) for kind in kinds}
 
 
@@ -38,4 +36,4 @@ def _one(item: typing.Any, kind: str) -> Seen:
             return Seen(value, None)
         if value is None and isinstance(error, str) and error:
             return Seen(None, error)
-    raise ParseError(SOURCE, json.dumps(item), f"a value or an error of {kind}")
+    raise ParseError(SOURCE, "nothing" if item is None else str(item)[:300], f"a value or an error of {kind}")

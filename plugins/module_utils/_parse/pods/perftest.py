@@ -22,7 +22,7 @@ GBPS_PER_MIBPS = 1048576 * 8 / 1e9
 _HEADER = re.compile(r"^\s*#bytes\s+#iterations\s+BW peak\[(?P<unit>[A-Za-z]+)/sec\]\s+BW average\[(?P=unit)/sec\]\s+MsgRate\[Mpps\]")
 _ROW = re.compile(r"^\s*(?P<bytes>[0-9]{1,18})\s+(?P<iterations>[0-9]{1,18})\s+(?P<peak>\S+)\s+(?P<average>\S+)\s+(?P<rate>\S+)(?:\s+\S+)*\s*$")
 # bounded: a name may hold blanks, and one without an end would be looked at from each of its letters to the end of the line
-_FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_*. -]{0,60}?)\s{0,20}: (\S[^\t]*)")
+_FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_*. -]{0,80}): (\S[^\t]*)")
 _RULE = re.compile(r"^\s*-{20,}\s*$")
 
 

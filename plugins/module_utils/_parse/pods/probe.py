@@ -9,12 +9,12 @@ plugin put into the environment, or by the netdev of the attachment; never by it
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import typing
 
-from ..._model.errors import RdmaError
+from ..._model.errors import ParseError, RdmaError
 from ..._model.hca import pcie_gbps
+from ..limits import decode_json
 
 _RATE = re.compile(r"^(?P<gbps>[0-9]+(?:\.[0-9]+)?) Gb/sec")
 # five digits: more CPUs than that has no machine, and a range of them costs nothing
@@ -176,8 +176,8 @@ def _ranges(cpus: typing.AbstractSet[int]) -> str:
 def _links(text: str) -> typing.Dict[str, str]:
     """``rdma -j link`` in one line: a list of ports with ifname and, on Ethernet, netdev. Broken JSON is no link."""
     try:
-        entries = json.loads(text)
-    except (ValueError, RecursionError):
+        entries = decode_json(text, "rdma -j link", unique=False)
+    except ParseError:
         return {}
     if not isinstance(entries, list):
         return {}

@@ -34,7 +34,7 @@ TABLE: typing.Dict[Key, Row] = {
     ),
     "iommu": Row(
         # Dell's "Virtualization Technology" is the processor's and that of I/O: its help says that the DMAR table comes with it
-        ("VT for Directed I/?O", r"\bVT-d\b", "^IOMMU", "AMD.*I/O Virtual", "^Virtualization Technology$"),
+        ("VT for Directed I/?O", r"\bVT-d\b", "^IOMMU", "AMD.{0,64}I/O Virtual", "^Virtualization Technology$"),
         (
             "ProcVirtualization",
             "IommuSupport",
