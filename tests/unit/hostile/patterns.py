@@ -203,8 +203,8 @@ def _signs(tree: typing.Any) -> typing.List[str]:
     """Characters that may stand in it, some of each class."""
     found: typing.Dict[str, None] = {}
     for code, argument in tree:
-        inner = {codes.SUBPATTERN: lambda of: [of[3]], codes.BRANCH: lambda of: of[1], **dict.fromkeys(_REPEATS, lambda of: [of[2]])}.get(code)
-        for sign in [sign for part in inner(argument) for sign in _signs(part)] if inner else _signs_of(code, argument):
+        parts = [argument[3]] if code is codes.SUBPATTERN else argument[1] if code is codes.BRANCH else [argument[2]] if code in _REPEATS else []
+        for sign in [sign for part in parts for sign in _signs(part)] or _signs_of(code, argument):
             found[sign] = None
     return list(found)[:6]
 
