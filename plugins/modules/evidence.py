@@ -29,6 +29,7 @@ options:
       - Report folder of the run, on the controller. Required with O(state=packed).
       - With O(state=unpacked), the target folder. It must not exist yet, or must already have the same content. The default is the name of the archive
         with C(.run) instead of C(.tar.gz).
+      - The pages of the report are made anew from facts and records. They are not unpacked.
     type: path
   archive:
     description: Path of the archive. Required with O(state=unpacked). With O(state=packed), the default is C(rdma-evidence-<run>.tar.gz) beside the folder.

@@ -40,7 +40,7 @@ def unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaError:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    place = f" in {os.path.basename(trace.tb_frame.f_code.co_filename)}, line {trace.tb_lineno}" if trace is not None else ""
+    place = f" in {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}, line {trace.tb_lineno}" if trace is not None else ""
     text = f" ({str(error)[:200]!r})" if quoted and str(error) else ""
     remedy = "Look at what it answered; if that is in order, report this as a defect of linerate.rdma"
     return RdmaError(f"{what}: its answer could not be handled: {type(error).__name__}{text}{place}", remedy)

@@ -33,8 +33,9 @@ def wrong_time(text: str, now: datetime.datetime) -> str:
     :param now: the moment, UTC
     """
     try:
-        found = datetime.datetime.fromisoformat(text)
-    except (TypeError, ValueError):
+        # Python 3.9 knows no Z
+        found = datetime.datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
+    except (AttributeError, TypeError, ValueError):
         return f"{str(text)[:40]!r} is no time; expected ISO 8601"
     if found.tzinfo is None:
         return f"the time {text} has no offset from UTC; expected ISO 8601 with +00:00"

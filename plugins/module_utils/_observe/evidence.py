@@ -71,13 +71,13 @@ class _Member(tarfile.TarInfo):
     """A member of an archive, before which no endless chain of headers may stand: each of them is read by a call within that of the one before."""
 
     @classmethod
-    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> "_Member":  # type: ignore[override]
+    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> "_Member":
         depth = getattr(tarfile_, "headers", 0)
         if depth > _MOST_HEADERS:
             raise tarfile.ReadError(f"more than {_MOST_HEADERS} headers stand before one file")
         tarfile_.headers = depth + 1  # type: ignore[attr-defined]
         try:
-            return typing.cast("_Member", super().fromtarfile(tarfile_))
+            return super().fromtarfile(tarfile_)
         finally:
             tarfile_.headers = depth  # type: ignore[attr-defined]
 
@@ -152,7 +152,7 @@ def unpack(archive: str, target: str, finish: typing.Callable[[str], object] = l
         else:
             _same(target, sums)
         return sums
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+    except (tarfile.TarError, EOFError, OSError, ValueError, RecursionError, zlib.error) as error:
         raise FileError(f"{archive} can't be unpacked: {error}", "Fetch it again; it is an archive of linerate.rdma.evidence, *.tar.gz") from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)

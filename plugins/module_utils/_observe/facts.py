@@ -89,7 +89,7 @@ class FactFolder:
         if wrong:
             raise FileError(f"fact {kind} of {node}: {wrong}")
         # its value is plain by now, and a second walk through it costs as much as all the rest; so does one that looks for secrets
-        text = json_of(vars(fact))
+        text = json_of(vars(fact), nan=False)
         # what is made of the facts of all nodes, such as objects to apply, has longer texts by right
         if node != CLUSTER and _LONG.search(text):
             fact = dataclasses.replace(fact, value=cut_texts(fact.value, MOST_TEXT))

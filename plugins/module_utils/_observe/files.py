@@ -133,10 +133,13 @@ def read_json(path: str, below: str = "") -> typing.Any:
         return None if stream is None else decoded(stream.read(MOST_BYTES + 1), path)
 
 
-def json_of(data: typing.Any, indent: typing.Optional[int] = None) -> str:
-    """Return plain data as JSON that ``read_json`` takes: half of a surrogate pair, which a tool may print, is there as the text of its escape."""
+def json_of(data: typing.Any, indent: typing.Optional[int] = None, nan: bool = True) -> str:
+    """Return plain data as JSON that ``read_json`` takes: half of a surrogate pair, which a tool may print, is there as the text of its escape.
+
+    :raises ValueError: NaN or Infinity is in it, and ``nan`` is not set
+    """
     separators = (",", ":") if indent is None else (",", ": ")
-    text = json.dumps(data, sort_keys=True, separators=separators, indent=indent)
+    text = json.dumps(data, sort_keys=True, separators=separators, indent=indent, allow_nan=nan)
     if "\\ud" not in text:
         return text
     whole = _LONE.sub(lambda half: f"\\\\u{ord(half.group()):04x}", json.dumps(data, sort_keys=True, ensure_ascii=False))

@@ -115,6 +115,8 @@ def _link_all(report_dir: str, fresh: str, target: str) -> None:
     """All that is not older than the run: the folder may hold files of one before it."""
     begun = os.path.getmtime(os.path.join(report_dir, "run.json"))
     shutil.rmtree(fresh, ignore_errors=True)
+    if os.path.islink(fresh):
+        os.unlink(fresh)
     for name in listed(report_dir)[0]:
         source, goal = os.path.join(report_dir, name), os.path.join(fresh, name)
         if os.path.getmtime(source) >= begun:

@@ -36,6 +36,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import lin
 SCENARIO = pathlib.Path(__file__).resolve().parents[3] / "extensions" / "molecule" / "judge" / "run"
 RUN, TIME = "20260102T030405Z-a1b2c3", "2026-01-02T03:04:05+00:00"
 GREEN = "linerate.rdma: GREEN - all 15 gates are open"
+#: a parser that is not ours
+PARSE: typing.Callable[[str], typing.Iterable[typing.Any]] = text_string_to_metric_families
 #: an escape that clears the screen, a mark that turns the line around, and a line end before a verdict
 HOSTILE = f"worker-1\x1b[2J\u202e\x9b\r\n{GREEN}\x85\u2028{GREEN}"
 
@@ -110,7 +112,7 @@ def test_a_judgement_is_safe_for_a_terminal() -> None:
 
 def samples(text: str) -> typing.Dict[str, typing.List[typing.Tuple[typing.Dict[str, str], float]]]:
     found: typing.Dict[str, typing.List[typing.Tuple[typing.Dict[str, str], float]]] = {}
-    for family in text_string_to_metric_families(text):
+    for family in PARSE(text):
         for item in family.samples:
             found.setdefault(item.name, []).append((item.labels, item.value))
     return found
@@ -180,7 +182,7 @@ class Loader(yaml.SafeLoader):
     """With Ansible's mark of a text that is no template."""
 
 
-Loader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
+Loader.add_constructor("!unsafe", lambda loader, node: node.value)
 
 
 @pytest.mark.parametrize("text", ["{{ lookup('pipe', 'id') }}", "{% set x = 1 %}", "a{# x #}"])

@@ -50,7 +50,7 @@ def test_a_function_that_does_not_fit_names_the_node() -> None:
 def test_all_that_a_run_saw_of_a_node(tmp_path: pathlib.Path) -> None:
     FactFolder(str(tmp_path), "run-0").write("old", "worker-1", {"x": 1})
     folder = FactFolder(str(tmp_path), "run-1")
-    folder.begin(RunStart("run-1", ""))
+    folder.begin(RunStart("run-1", "2026-01-02T03:04:05+00:00"))
     assert folder.all_of("worker-1") == ({}, {})
     folder.write("hcas", "worker-1", {"hcas": []})
     folder.write("subnets", "worker-1", error="no umad")

@@ -78,7 +78,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
 @pytest.fixture
 def folder(tmp_path: pathlib.Path) -> FactFolder:
     found = FactFolder(str(tmp_path), "run-2")
-    found.begin(RunStart("run-2", "now"))
+    found.begin(RunStart("run-2", "2026-01-02T03:04:05+00:00"))
     return found
 
 

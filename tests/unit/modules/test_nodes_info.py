@@ -36,7 +36,7 @@ class Site:
         self.tree = Tree(tmp_path / "sys")
         add_six_hcas(self.tree)
         self.folder = FactFolder(str(tmp_path / "report"), RUN)
-        self.folder.begin(RunStart(RUN, "now", nodes=NODES, by_pods=("a", "b")))
+        self.folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", nodes=NODES, by_pods=("a", "b")))
         observers = [{"node": node, "phase": "ready", "pod": f"observer-{node}", "container": "observer"} for node in ("a", "b")]
         self.folder.write("observers", value={"namespace": "observers", "image": "x", "nodes": observers, "changed": True})
         for node in NODES:

@@ -112,7 +112,7 @@ def test_other_options_replace_the_pods(worlds: Worlds, call: Call) -> None:
 
 def run_of(tmp_path: pathlib.Path, name: str, **rest: typing.Any) -> typing.Dict[str, typing.Any]:
     folder = FactFolder(str(tmp_path / name), name)
-    folder.begin(RunStart(name, "now", nodes=("a",)))
+    folder.begin(RunStart(name, "2026-01-02T03:04:05+00:00", nodes=("a",)))
     return {"facts_dir": folder.report_dir, "run": name, **rest}
 
 
