@@ -19,7 +19,7 @@ description:
     RV(nodes) shows the reason, with the message of the API server, the scheduler or the kubelet.
   - It first removes observers of a run that was killed. Observers that belong to no run remain until somebody removes them; see O(keep).
   - O(state=absent) removes the namespace and waits until it is gone. The module refuses to remove a namespace that the collection did not create.
-  - If the user may not create a privileged namespace, an admin prepares one with C(docs/rbac-observers.yml). In such a namespace the module creates and
+  - If the user may not create a privileged namespace, an admin prepares one with C(docs/rbac/observers.yml). In such a namespace the module creates and
     removes only its DaemonSet and its ServiceAccount.
   - On OpenShift, which it recognises by the API group C(security.openshift.io), a Role in this namespace admits the pods with the SCC C(privileged).
 options:

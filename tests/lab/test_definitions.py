@@ -209,7 +209,7 @@ def test_openshift_admits_the_pods_that_measure_by_what_comes_and_goes(lab: Lab)
 
 @pytest.mark.thorough
 def test_what_an_admin_has_prepared_for_it_stays_as_it_is(lab: Lab) -> None:
-    with lab.present(*shipped(lab, "rbac-openshift.yml")):
+    with lab.present(*shipped(lab, "measuring-openshift")):
         before = lab.objects(CONSTRAINTS)
         accounts, verbs = measured(lab)
         assert (accounts, verbs) == ({"linerate-rdma"}, {kind: set() for kind in ADMISSION})

@@ -29,6 +29,7 @@ WHAT = {
         "numbers",
         "operators",
         "pods",
+        "powers",
         "profile",
         "rdma_mode",
         "rights",

@@ -22,8 +22,8 @@ _LAST = ("ServiceAccount", "SecurityContextConstraints")
 def admitted(cluster: Cluster, fabrics: typing.Sequence[Fabric], run: str) -> typing.Iterator[typing.Tuple[Fabric, ...]]:
     """The fabrics, with an account in ``pods.service_account`` whose pods OpenShift admits.
 
-    A fabric that names an account keeps it, and a namespace in which an admin has prepared ours (docs/rbac-openshift.yml) is left as it is. What is made
-    here is gone afterwards: admission looks at pods when they are made, and these use no token.
+    A fabric that names an account keeps it, and a namespace in which an admin has prepared ours (docs/rbac/measuring-openshift.yml) is left as it is. What is
+    made here is gone afterwards: admission looks at pods when they are made, and these use no token.
 
     :param run: that owns what is made
     :raises ApiError: the server cannot be reached, or the user may not make it; then nothing of it stays

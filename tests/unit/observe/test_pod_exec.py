@@ -183,7 +183,7 @@ def test_what_had_not_begun_is_asked_for_again(server: ExecServer, fault: Fault)
     ("fault", "asked", "said"),
     [
         (Fault(refuse=503, words="overloaded"), 3, "overloaded"),
-        (Fault(refuse=403, words='pods "pod" is forbidden'), 1, "is forbidden. Give the user the rights of docs/rbac.yml"),
+        (Fault(refuse=403, words='pods "pod" is forbidden'), 1, "is forbidden. Give the user the rights of docs/rbac that the stage needs"),
         (Fault(refuse=404, words='pods "pod" not found'), 1, "not found"),
         (Fault(words='container not found ("main")'), 1, 'did not begin: the API server says: container not found ("main"). The container must run'),
     ],

@@ -76,7 +76,7 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
     "refused": (
         "The API server refused the pod.",
         "IPC_LOCK needs a namespace with the label pod-security.kubernetes.io/enforce: privileged, on OpenShift an account whose SCC allows it: "
-        "oc apply -f docs/rbac-openshift.yml.",
+        "oc apply -f docs/rbac/measuring-openshift.yml.",
     ),
     "stuck": (
         "A pod of an earlier run is still there, although it was deleted.",

@@ -26,7 +26,7 @@ from ..._model.told import told, told_by
 from ..addresses import arithmetic as ranges
 from ..compare import check as compare
 from ..ids import CHECKS
-from . import conflicts, controller, operators, profile_keys, tuning
+from . import conflicts, controller, operators, powers, profile_keys, tuning
 
 #: variables that the collection reads from the inventory
 VARIABLES = (
@@ -114,6 +114,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += told(_check_measures, intent)
     findings += told(_check_waivers, intent)
     findings += told(operators.check, intent)
+    findings += told(powers.check, intent)
     return (*findings, *controller.check(intent, facts.controller), *_check_archive(facts.archive))
 
 
