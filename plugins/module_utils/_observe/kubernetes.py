@@ -573,7 +573,7 @@ def again(attempt: typing.Callable[[], T]) -> T:
             if not error.passing:
                 raise
         # not all at once again
-        time.sleep(pause * random.uniform(0.5, 1.5))
+        time.sleep(pause * random.SystemRandom().uniform(0.5, 1.5))
     return attempt()
 
 
