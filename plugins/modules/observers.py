@@ -175,6 +175,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.admission import OPENSHIFT_GROUP
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.images import by_digest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import on_mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LIFETIME_SECONDS, NAMESPACE, RESOURCES, Wanted
@@ -182,7 +183,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import mirror_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.observers import knows_recursive_read_only
-from ansible_collections.linerate.rdma.plugins.module_utils._render.observers import by_digest
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers, nodes_to_observe, own_image
 
 

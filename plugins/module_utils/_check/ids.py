@@ -19,6 +19,7 @@ WHAT = {
         "gateway",
         "helm",
         "host",
+        "images",
         "intent",
         "ipam",
         "library",

@@ -115,6 +115,16 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         look=("lscpu -e",),
         remedy="Correct the key that is named: a size in GiB, one argument an item, CPUs as `lscpu -e` numbers them.",
     ),
+    "validate.images": Explanation(
+        means="An image is named by a tag, so which image runs is the registry's to say. It is a warning, and an error with `rdma_strict_images: true`.",
+        measured="`pods.image` of each fabric, and `rdma_observers_image`.",
+        causes=(
+            "The default of `pods.image`, which is a tag.",
+            "The name was copied without its digest.",
+        ),
+        look=("skopeo inspect --format '{{.Name}}@{{.Digest}}' docker://IMAGE",),
+        remedy="Write the name with the digest that the command shows (`registry.example/rdma-tools@sha256:...`).",
+    ),
     "validate.intent": Explanation(
         means="A key is not known, is missing or has the wrong type. Nothing was touched.",
         measured="The variables against the schema (docs/intent.schema.json).",
