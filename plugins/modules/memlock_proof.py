@@ -12,7 +12,8 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Starts one pod per node and RDMA fabric, in the namespace of the fabric. The pod does not run as root, has no C(IPC_LOCK), and has one virtual function.
+  - Starts one pod per node and RDMA fabric, in the namespace C(linerate-measure), which the module creates and removes. The pod does not run as root,
+    has no C(IPC_LOCK), and has one virtual function.
   - The pod reads C(ulimit -l). Then C(ibv_rc_pingpong) registers a buffer of C(rdma_cluster.host.memlock.proof_mib) MiB.
   - If O(cluster) has no C(host.memlock), the module starts no pod.
   - The module always removes the pods. It does not fail if the verification of a pod fails. The check of the stage judges the result.
@@ -101,8 +102,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
 from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import sweep
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
@@ -111,9 +113,12 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     memlock = intent.cluster.host.memlock
     if memlock is None or module.check_mode:
         return {"proofs": []}
-    with working(module, connect(module)) as held, admitted(held.cluster, proven(intent), held.run) as fabrics:
-        task = Task(fabrics, intent.cluster, memlock, nodes_of(module), options["pod_seconds"], held.run)
-        return {"proofs": to_data(Prover(held.cluster, task, time.monotonic, time.sleep).run())}
+    with working(module, connect(module)) as held:
+        sweep(held.cluster, options["pod_seconds"], time.monotonic, time.sleep)
+        place = Place(held.cluster, held.run, options["pod_seconds"], time.monotonic, time.sleep)
+        with measuring(place, held.cluster, proven(intent), intent.cluster, held.run) as seats:
+            task = Task(seats.fabrics, intent.cluster, memlock, nodes_of(module), options["pod_seconds"], held.run, seats.refused)
+            return {"proofs": to_data(Prover(held.cluster, task, time.monotonic, time.sleep).run())}
 
 
 def main() -> None:

@@ -12,7 +12,9 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Starts one pod per node and rail, each with one interface on the fabric. Finds the RDMA device, the address and the HCA of each pod.
+  - Starts one pod per node and rail, each with one interface on the fabric. The pods are in the namespace C(linerate-measure), which the module creates
+    and removes, and into which it copies the network of each fabric. A network that differs from O(fabrics) is not copied.
+  - Finds the RDMA device, the address and the HCA of each pod.
   - Measures the fabrics one after the other, so that the nodes run the pods of only one fabric at a time.
   - First, C(rping) verifies the RDMA connection of a pair. Then C(ib_write_bw) measures the pair. Pairs without a common node are measured in parallel,
     in rounds.
@@ -159,9 +161,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier imp
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench, plans_of
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, unstarted
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, sweep, unstarted
 
 
 def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = None) -> typing.Dict[str, typing.Any]:
@@ -206,8 +208,13 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     # before it measures: what can't be read then costs no measurement
     before = {} if folder is None else {"earlier": to_data(earlier(folder))}
     observers = _observers(folder)
-    with working(module, connect(module)) as held, progress(options["progress_file"]) as say, admitted(held.cluster, plan.fabrics, held.run) as fabrics:
-        facts = Bench(held.cluster, dataclasses.replace(plan, fabrics=fabrics, run=held.run), time.monotonic, time.sleep, say, seen, observers).run()
+    with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
+        swept = sweep(held.cluster, plan.pod_seconds, time.monotonic, time.sleep, say)
+        place = Place(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
+        with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
+            there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)
+            facts = Bench(held.cluster, there, time.monotonic, time.sleep, say, seen, observers).run()
+    facts = dataclasses.replace(facts, leftovers=(*swept, *facts.leftovers))
     return {**answer(facts, sound(intent.fabrics, facts, seen)), **before}
 
 

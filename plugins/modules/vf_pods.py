@@ -15,7 +15,8 @@ description:
   - The CNI plugin sets VLAN, trust, spoof check and rates of a virtual function (VF) when a pod gets the VF. It resets them when the pod ends.
     M(linerate.rdma.node_info) can therefore read them on the node only while a pod has the VF.
   - O(state=present) starts one pod per node and rail of each fabric whose network sets one of these values. It first removes pods that an earlier run left.
-  - O(state=absent) removes these pods and all other pods that measure.
+    The pods are in the namespace C(linerate-measure), which the module creates.
+  - O(state=absent) removes these pods and all other pods that measure, and the namespace.
 options:
   state:
     description: Whether to start or to remove the pods.
@@ -104,8 +105,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted
 from ansible_collections.linerate.rdma.plugins.module_utils._run.hold_vfs import hold
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Pods, unstarted
 
 
@@ -114,16 +115,20 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     fabrics = tuple(fabric for fabric in intent.fabrics if fabric.network.vf_settings)
     plan = Plan(fabrics, intent.cluster, nodes_of(module), rails_of(module, intent), pod_seconds=options["pod_seconds"])
+    present = options["state"] == "present"
     if not fabrics or module.check_mode:
-        return {"changed": False, "pods": to_data(unstarted(plan, NOT_CHECKED)) if options["state"] == "present" else [], "removed": [], "changes": []}
+        return {"changed": False, "pods": to_data(unstarted(plan, NOT_CHECKED)) if present else [], "removed": [], "changes": []}
     with working(module, connect(module)) as held:
         plan = dataclasses.replace(plan, run=held.run)
         pods = Pods(held.cluster, plan, time.monotonic, time.sleep, lambda line: None)
         removed = pods.remove()
-        if options["state"] == "absent":
+        place = Place(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
+        if not present:
+            place.leave()
             return {"changed": bool(removed), "pods": [], "removed": removed, "changes": []}
-        with admitted(held.cluster, plan.fabrics, held.run) as admissible:
-            held_pods = hold(pods, dataclasses.replace(plan, fabrics=admissible))
+        with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run, stays=True) as seats:
+            there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused)
+            held_pods = hold(Pods(held.cluster, there, time.monotonic, time.sleep, lambda line: None), there)
         return {"changed": True, "pods": to_data(held_pods), "removed": removed, "changes": [f"removed leftover pod {name}" for name in removed]}
 
 

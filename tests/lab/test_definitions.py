@@ -12,11 +12,13 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE as MEASURING
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import settings
 from ansible_collections.linerate.rdma.plugins.module_utils._render import admission, network
 from ansible_collections.linerate.rdma.plugins.module_utils._render.tuned import tuned
+from lab.processes import wait_until
 
 from .conftest import MANAGED, SETTINGS, Lab
 from .scenarios import BANDWIDTH, PODS_READY, intent
@@ -52,7 +54,7 @@ HOST = {
     },
 }
 #: what lets OpenShift admit the pods that measure, each with its namespace as the API server's audit log has it
-ADMISSION = {"securitycontextconstraints": "", "serviceaccounts": "training", "roles": "training", "rolebindings": "training"}
+ADMISSION = {"securitycontextconstraints": "", **dict.fromkeys(("serviceaccounts", "roles", "rolebindings"), MEASURING)}
 CONSTRAINTS = "security.openshift.io/v1/SecurityContextConstraints"
 MACHINES = "machineconfiguration.openshift.io/v1"
 RENDERED = "{{ rdma_job | linerate.rdma.render_job(rdma_fabrics, rdma_cluster) }}"
@@ -209,6 +211,8 @@ def test_openshift_admits_the_pods_that_measure_by_what_comes_and_goes(lab: Lab)
 
 @pytest.mark.thorough
 def test_what_an_admin_has_prepared_for_it_stays_as_it_is(lab: Lab) -> None:
+    # that of the measurement before may still be on its way out
+    assert wait_until(lambda: MEASURING not in lab.namespaces(), 60)
     with lab.present(*shipped(lab, "measuring-openshift")):
         before = lab.objects(CONSTRAINTS)
         accounts, verbs = measured(lab)
@@ -217,6 +221,7 @@ def test_what_an_admin_has_prepared_for_it_stays_as_it_is(lab: Lab) -> None:
 
 
 def test_what_a_killed_run_has_left_of_it_is_taken_back(lab: Lab) -> None:
+    # where releases made it that measured in the namespace of the jobs
     left = admission.objects(["training"], run="killed")
     lab.apply(*left)
     path = play(lab.folder, custom_resources={"state": "absent", "kinds": ["SecurityContextConstraints"], "namespaces": ["training"]})

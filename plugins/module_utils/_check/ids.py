@@ -29,6 +29,7 @@ WHAT = {
         "nodes",
         "numbers",
         "operators",
+        "pod_security",
         "pods",
         "powers",
         "profile",
@@ -136,6 +137,7 @@ WHAT = {
 BESIDE = {
     "job": (
         "added",
+        "admission",
         "claims",
         "devices",
         "evidence",

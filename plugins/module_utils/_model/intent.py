@@ -46,11 +46,24 @@ VF_SETTINGS = ("vlan", "vlan_qos", "trust", "spoof_check", "min_tx_rate", "max_t
 
 
 @dataclasses.dataclass(frozen=True)
+class PodSecurity:
+    """The level of Pod Security that the namespace of the jobs gets. Without it the namespace keeps its own.
+
+    :ivar enforce: the level: value of the label pod-security.kubernetes.io/enforce
+    :ivar reason: why, printed in the report: with ``privileged``, who may make pods there is root on the nodes
+    """
+
+    enforce: typing.Literal["privileged", "baseline", "restricted"]
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Network:
     """The attachment that pods name in their annotation.
 
     :ivar name: of the SriovNetwork, MacvlanNetwork..., and so of the NetworkAttachmentDefinition; empty for the pod network only
-    :ivar namespace: of the pods
+    :ivar namespace: of the jobs' pods; pods that measure have a namespace of their own
+    :ivar pod_security: level that the namespace gets; None leaves it as it is
     :ivar link_state: of the VF; None leaves the operator's default
     :ivar meta_plugins: chained CNI plugins, as the CNI reads them
     :ivar mode: of macvlan; None is "bridge"
@@ -61,6 +74,7 @@ class Network:
 
     namespace: str
     name: str = ""
+    pod_security: typing.Optional[PodSecurity] = None
     link_state: typing.Optional[typing.Literal["auto", "enable", "disable"]] = None
     meta_plugins: typing.Tuple[typing.Dict[str, typing.Any], ...] = ()
     mode: typing.Optional[typing.Literal["bridge", "private", "vepa", "passthru"]] = None
@@ -149,7 +163,7 @@ class LineRate:
 
 @dataclasses.dataclass(frozen=True)
 class Pods:
-    """The pods of the bandwidth stage.
+    """The pods that measure. They are in the namespace linerate-measure, which comes and goes with a measurement, unless an admin has prepared it.
 
     :ivar image: has rping, ib_write_bw and rdma (iproute2)
     :ivar image_pull_policy: of Kubernetes
@@ -163,8 +177,8 @@ class Pods:
     :ivar cpu: request and limit, as Kubernetes writes it
     :ivar memory: request and limit, as Kubernetes writes it
     :ivar tolerations: of the pods, as Kubernetes reads them; for taints such as nvidia.com/gpu
-    :ivar service_account: whose rights admit IPC_LOCK, where the namespace's default account has none (OpenShift)
-    :ivar image_pull_secrets: names of secrets in the pods' namespace
+    :ivar service_account: in the namespace that an admin has prepared; None takes one that comes and goes with a measurement
+    :ivar image_pull_secrets: names of secrets in the namespace that an admin has prepared
     """
 
     image: str = "nvcr.io/nvidia/doca/doca:3.1.0-full-rt-host"

@@ -142,6 +142,8 @@ class PodTemplate:
     :ivar volumes: names of all
     :ivar memory_volumes: volumes in memory, each with its size limit, empty where it has none
     :ivar claims: PersistentVolumeClaims that it mounts
+    :ivar host_paths: files and folders of the node that it mounts
+    :ivar account: service account; empty for the namespace's own
     """
 
     path: str
@@ -153,6 +155,8 @@ class PodTemplate:
     volumes: typing.Tuple[str, ...] = ()
     memory_volumes: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     claims: typing.Tuple[str, ...] = ()
+    host_paths: typing.Tuple[str, ...] = ()
+    account: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,6 +180,9 @@ class Workload:
 
 
 # What a job meets in the cluster
+
+#: label of a namespace: the level of Pod Security that its pods must keep
+ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,6 +231,7 @@ class JobSurroundings:
 
     :ivar pods: of the job, where it runs
     :ivar devices: names of the HCAs of each node (node_info), where they were asked for
+    :ivar enforced: level of Pod Security that each namespace of a job enforces; empty where its label says none
     :ivar errors: what could not be read; what is not in the rest is not known then
     """
 
@@ -232,4 +240,5 @@ class JobSurroundings:
     claims: typing.Tuple[Claim, ...] = ()
     pods: typing.Tuple[PodDevices, ...] = ()
     devices: typing.Dict[str, typing.Tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    enforced: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     errors: typing.Tuple[str, ...] = ()

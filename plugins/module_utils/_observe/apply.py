@@ -10,6 +10,7 @@ import typing
 
 from .._model.apply import AppliedObject, Leftovers
 from .._model.marks import MANAGER, is_ours
+from .._model.measuring import NAMESPACE as MEASURING
 from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of
 
 #: of server-side apply
@@ -182,7 +183,8 @@ def leftovers(cluster: Cluster, kinds: typing.Sequence[str], selector: str, want
                 raise
             errors.append(error.seen)
             continue
-        mine = [item for item in items if not item["metadata"].get("ownerReferences")]
+        # what is in the namespace of a measurement goes with it, or with the next one
+        mine = [item for item in items if not item["metadata"].get("ownerReferences") and item["metadata"].get("namespace") != MEASURING]
         found += [_labelled(item) for item in mine if _identity("", item) not in asked]
     return Leftovers(tuple(found), tuple(errors))
 

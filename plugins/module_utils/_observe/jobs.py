@@ -9,7 +9,7 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.hca import NodeHcas
-from .._model.job import JobSurroundings, PodDevices
+from .._model.job import ENFORCE, JobSurroundings, PodDevices
 from .._model.stack import Stack
 from .._parse.job import manifest as parse
 from .._parse.job import stack
@@ -63,11 +63,13 @@ def observe(
     for namespace in sorted({namespace for namespace, _name in running}):
         names = {name for of, name in running if of == namespace}
         pods += [found for found in reader.all("Pod", functools.partial(_devices, names), namespace) if found is not None]
+    found = {namespace: reader.one("Namespace", "", namespace, _labels) for namespace in sorted(set(namespaces))}
     return JobSurroundings(
         nodes=tuple(reader.all("Node", parse_node)),
         attachments=tuple(reader.all("NetworkAttachmentDefinition", parse.attachment)),
         claims=tuple(found for namespace in sorted(set(namespaces)) for found in reader.all("PersistentVolumeClaim", parse.claim, namespace)),
         pods=tuple(pods),
+        enforced={name: labels.get(ENFORCE, "") for name, labels in found.items() if labels is not None},
         devices={node: tuple(hca.rdma_device for hca in answer.hcas if hca.rdma_device) for node, answer in hcas.items()},
         errors=tuple(reader.errors),
     )

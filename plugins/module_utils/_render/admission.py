@@ -29,6 +29,11 @@ def objects(namespaces: typing.Iterable[str], host_paths: bool = False, run: str
     return tuple(found)
 
 
+def account(namespace: str, marks: typing.Mapping[str, str]) -> Object:
+    """The account of the pods, without a token."""
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {**_metadata(marks), "namespace": namespace}, "automountServiceAccountToken": False}
+
+
 def _constraints(host_paths: bool) -> Object:
     return {
         **{f"allowHost{what}": False for what in ("IPC", "Network", "PID", "Ports")},
@@ -55,7 +60,7 @@ def _account(namespace: str, marks: typing.Mapping[str, str]) -> typing.Tuple[Ob
     rule = {"apiGroups": [OPENSHIFT_GROUP], "resources": ["securitycontextconstraints"], "resourceNames": [ACCOUNT], "verbs": ["use"]}
     metadata = {**_metadata(marks), "namespace": namespace}
     return (
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata, "automountServiceAccountToken": False},
+        account(namespace, marks),
         {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]},
         {
             "apiVersion": f"{_RBAC}/v1",

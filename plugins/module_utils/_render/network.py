@@ -31,13 +31,14 @@ RENDERERS: typing.Dict[str, typing.Callable[[Fabric, ClusterIntent], Object]] = 
 }
 
 
-def namespace(name: str) -> Object:
-    """The namespace of the pods. They need IPC_LOCK, which the pod security level "baseline" refuses."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": {**MANAGED_BY, "pod-security.kubernetes.io/enforce": "privileged"}},
-    }
+def namespace(name: str, fabrics: typing.Iterable[Fabric] = ()) -> Object:
+    """A namespace of jobs. It keeps its own level of Pod Security, unless the intent says one with a reason.
+
+    :param fabrics: whose networks are in it
+    """
+    said = next((fabric.network.pod_security for fabric in fabrics if fabric.network.pod_security is not None), None)
+    level = {"pod-security.kubernetes.io/enforce": said.enforce} if said is not None else {}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**MANAGED_BY, **level}}}
 
 
 def plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
@@ -69,7 +70,9 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
     """
     fabrics = tuple(fabrics)
     names = dict.fromkeys(fabric.network.namespace for fabric in fabrics)
-    objects: typing.List[typing.Tuple[str, Object]] = [("", namespace(name)) for name in names]
+    objects: typing.List[typing.Tuple[str, Object]] = [
+        ("", namespace(name, [fabric for fabric in fabrics if fabric.network.namespace == name])) for name in names
+    ]
     functions = [fabric for fabric in fabrics if traits(fabric).functions]
     objects += [("", pool) for pool in sriov.node_pools(cluster)] if functions else []
     unmade: typing.Dict[str, str] = {}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Has OpenShift admit the pods of a stage while they are made, and takes back what that needed. Elsewhere it does nothing."""
+"""Has the pods that measure admitted while they are made: by an account of theirs, on OpenShift with constraints; and takes back what that needed."""
 
 from __future__ import annotations
 
@@ -10,41 +10,72 @@ import typing
 
 from .._model.admission import ACCOUNT, MANIFEST, OPENSHIFT_GROUP
 from .._model.intent import Fabric
+from .._model.measuring import NAMESPACE, PREPARE
 from .._observe.apply import FIELD_MANAGER, Outcome, existing, ours, remove
 from .._observe.kubernetes import ApiError, Cluster, Resource, kind_of
-from .._render.admission import objects
+from .._render.admission import account, objects
+from .._render.names import MANAGED_BY, owner
 
 #: kinds that are taken back after the others
 _LAST = ("ServiceAccount", "SecurityContextConstraints")
 
 
 @contextlib.contextmanager
-def admitted(cluster: Cluster, fabrics: typing.Sequence[Fabric], run: str) -> typing.Iterator[typing.Tuple[Fabric, ...]]:
-    """The fabrics, with an account in ``pods.service_account`` whose pods OpenShift admits.
+def admitted(
+    cluster: Cluster, fabrics: typing.Sequence[Fabric], run: str, own: bool = True, former: typing.Iterable[str] = ()
+) -> typing.Iterator[typing.Tuple[Fabric, ...]]:
+    """The fabrics, with an account in ``pods.service_account`` whose pods are admitted.
 
-    A fabric that names an account keeps it, and a namespace in which an admin has prepared ours (docs/rbac/measuring-openshift.yml) is left as it is. What is
-    made here is gone afterwards: admission looks at pods when they are made, and these use no token.
+    The account is in the namespace of the measurement alone, and on OpenShift the constraints are bound to it there. A fabric that names an account keeps
+    it, and what an admin has prepared (docs/rbac/measuring-openshift.yml) is left as it is. What is made here is gone afterwards: admission looks at pods
+    when they are made, and these use no token.
 
     :param run: that owns what is made
+    :param own: whether the namespace of the measurement is the collection's own. Its account ``default`` comes a moment later, so that pods take ours
+    :param former: namespaces of the jobs, in which earlier releases bound the constraints; what a killed run left there is removed first
     :raises ApiError: the server cannot be reached, or the user may not make it; then nothing of it stays
     """
+    openshift = cluster.serves(OPENSHIFT_GROUP)
+    if openshift:
+        _remove_stale(cluster, former)
     bare = [fabric for fabric in fabrics if fabric.pods.service_account is None]
-    if not bare or not cluster.serves(OPENSHIFT_GROUP):
+    if not bare or not (own or openshift):
         yield tuple(fabrics)
         return
-    lacking = sorted({fabric.network.namespace for fabric in bare if not _prepared(cluster, fabric.network.namespace)})
-    wanted = objects(lacking, any(fabric.pods.mount_infiniband for fabric in bare), run) if lacking else ()
     made: typing.List[Resource] = []
     try:
-        for definition in wanted:
+        for definition in _wanted(cluster, bare, run, openshift):
             made.append(_apply(cluster, definition))
         yield tuple(_with_account(fabric) if fabric in bare else fabric for fabric in fabrics)
     finally:
         for item in reversed(made):
             metadata = item["metadata"]
-            # an API server that is away then must not hide what was measured; the next run applies the same objects and removes them, as a teardown does
+            # an API server that is away then must not hide what was measured; the next run removes the same objects, as a teardown does
             with contextlib.suppress(ApiError):
                 cluster.delete(kind_of(item), metadata.get("namespace", ""), metadata["name"], only={"uid": metadata["uid"]})
+
+
+def _wanted(cluster: Cluster, bare: typing.Sequence[Fabric], run: str, openshift: bool) -> typing.Tuple[Resource, ...]:
+    """What lets the pods be admitted, without what an admin has prepared."""
+    if _of_others(cluster, {"kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}):
+        return ()
+    if not openshift:
+        return (account(NAMESPACE, {**MANAGED_BY, **owner(run)}),)
+    made = objects([NAMESPACE], any(fabric.pods.mount_infiniband for fabric in bare), run)
+    # constraints that an admin has made are used: our label would have them removed
+    return made[1:] if _of_others(cluster, made[0]) else made
+
+
+def _remove_stale(cluster: Cluster, namespaces: typing.Iterable[str]) -> None:
+    """Remove what a killed run has left. A user who may not look for it measures all the same.
+
+    :raises ApiError: the server cannot be reached
+    """
+    try:
+        take_back(cluster, namespaces, False)
+    except ApiError as error:
+        if error.status != 403:
+            raise
 
 
 def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bool) -> typing.Tuple[Outcome, ...]:
@@ -52,7 +83,7 @@ def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bo
 
     The constraints and the accounts are what any user may look for. The rest goes before them, so that without them nothing of it is there.
 
-    :param namespaces: of the pods
+    :param namespaces: of the jobs, where earlier releases measured; the namespace of the measurement is looked at as well
     :raises ApiError: the server cannot be reached, or does not tell
     """
     if not cluster.serves(OPENSHIFT_GROUP):
@@ -61,7 +92,7 @@ def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bo
     def left(definitions: typing.Iterable[Resource]) -> typing.List[Resource]:
         return [item for item in (existing(cluster, definition) for definition in definitions) if item is not None and ours(item)]
 
-    made = tuple(reversed(objects(namespaces)))
+    made = tuple(reversed(objects([NAMESPACE, *namespaces])))
     found = left(item for item in made if item["kind"] in _LAST)
     rest = left(item for item in made if item["kind"] not in _LAST) if found else []
     return tuple(remove(cluster, item, check_mode) for item in (*rest, *found))
@@ -71,10 +102,10 @@ def _with_account(fabric: Fabric) -> Fabric:
     return dataclasses.replace(fabric, pods=dataclasses.replace(fabric.pods, service_account=ACCOUNT))
 
 
-def _prepared(cluster: Cluster, namespace: str) -> bool:
-    """Whether the account is there, and not from a run of ours."""
-    account = existing(cluster, {"kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}})
-    return account is not None and not ours(account)
+def _of_others(cluster: Cluster, definition: Resource) -> bool:
+    """Whether an object of this kind and name is there, and not from a run of ours."""
+    found = existing(cluster, definition)
+    return found is not None and not ours(found)
 
 
 def _apply(cluster: Cluster, definition: Resource) -> Resource:
@@ -83,6 +114,6 @@ def _apply(cluster: Cluster, definition: Resource) -> Resource:
     except ApiError as error:
         if error.status != 403:
             raise
-        remedy = f"Have an admin of the cluster apply {MANIFEST}, or name an account in pods.service_account of the fabrics"
-        seen = f"OpenShift admits no pod with IPC_LOCK here, and you may not make what admits it: {error.text}"
+        remedy = f"Have an admin of the cluster prepare the namespace {NAMESPACE}: {PREPARE}. On OpenShift the admin applies {MANIFEST} as well"
+        seen = f"no account in {NAMESPACE} admits pods with IPC_LOCK, and you may not make it: {error.text}"
         raise ApiError(error.status, error.reason, seen, f"{definition['kind']} {definition['metadata']['name']}", remedy) from error

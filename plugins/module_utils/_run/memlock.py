@@ -11,6 +11,7 @@ import typing
 from .._model.host import MemlockProof
 from .._model.host_intent import Memlock
 from .._model.intent import ClusterIntent, Fabric
+from .._model.measuring import Refusal
 from .._model.profiles import resource_of
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import core as kubernetes
@@ -28,6 +29,7 @@ LOOK, LOG, REMOVAL = 1.0, 86400, 120.0
 class Task:
     """:ivar limit: seconds until all pods must have ended
     :ivar run: who owns the pods
+    :ivar refused: fabrics on which no pod may be made, by name
     """
 
     fabrics: typing.Tuple[Fabric, ...]
@@ -36,6 +38,7 @@ class Task:
     nodes: typing.Tuple[str, ...]
     limit: float = 300.0
     run: str = ""
+    refused: typing.Mapping[str, Refusal] = dataclasses.field(default_factory=dict)
 
 
 class Prover:
@@ -62,6 +65,9 @@ class Prover:
                 wanted = resource_of(fabric, self._task.cluster)
                 for name in self._task.nodes:
                     key = (fabric.name, name)
+                    if fabric.name in self._task.refused:
+                        proofs[key] = MemlockProof(fabric.name, name, error=self._task.refused[fabric.name].told)
+                        continue
                     if name not in known or known[name].allocatable.get(wanted, 0) < 1:
                         proofs[key] = MemlockProof(fabric.name, name, error=lacking(wanted, name, known))
                         continue

@@ -16,6 +16,7 @@ from .._check.network.wait.sriov import GRACE
 from .._model.bandwidth import RdmaPod
 from .._model.intent import ClusterIntent, Fabric
 from .._model.kubernetes import ClusterNode, CommandResult
+from .._model.measuring import NAMESPACE, Refusal
 from .._model.profiles import carries_rdma, resource_of
 from .._model.profiles import rails as fabric_rails
 from .._model.text import both_ends
@@ -57,6 +58,7 @@ class Plan:
     :ivar parallel: pairs that are measured at once, at most
     :ivar pod_seconds: limit of the wait for the pods, and of their removal
     :ivar run: who owns the pods
+    :ivar refused: fabrics on which no pod may measure, by name
     """
 
     fabrics: typing.Tuple[Fabric, ...]
@@ -66,6 +68,7 @@ class Plan:
     parallel: int = 512
     pod_seconds: float = 300.0
     run: str = ""
+    refused: typing.Mapping[str, Refusal] = dataclasses.field(default_factory=dict)
 
 
 @contextlib.contextmanager
@@ -88,12 +91,13 @@ def lacking(resource: str, node: str, known: typing.Container[str]) -> str:
 
 def unstarted(plan: Plan, reason: str) -> typing.Tuple[RdmaPod, ...]:
     """The pods of a run that starts none."""
-    return tuple(
-        RdmaPod(fabric.name, node, "", fabric.network.namespace, error=reason, rail=rail)
-        for fabric in plan.fabrics
-        for node in plan.nodes
-        for rail in fabric_rails(fabric)
-    )
+    return tuple(item for fabric in plan.fabrics for item in _unstarted(plan, fabric, reason))
+
+
+def _unstarted(plan: Plan, fabric: Fabric, reason: str, cause: str = "") -> typing.Iterator[RdmaPod]:
+    for node in plan.nodes:
+        for rail in fabric_rails(fabric):
+            yield RdmaPod(fabric.name, node, "", NAMESPACE, error=reason, rail=rail, cause=cause)
 
 
 def away(error: ApiError) -> bool:
@@ -156,6 +160,9 @@ class Pods:
 
         :param seconds: that their work takes at most
         """
+        refusal = self._plan.refused.get(fabric.name)
+        if refusal is not None:
+            return tuple(_unstarted(self._plan, fabric, refusal.text, refusal.cause))
         known = self._nodes
         pods: typing.List[RdmaPod] = []
         wanted = resource_of(fabric, self._plan.cluster)
@@ -519,3 +526,13 @@ class Pods:
             if detail:
                 return _gone(item, detail)
         return None
+
+
+def sweep(cluster: Cluster, seconds: float, clock: Clock, pause: typing.Callable[[float], None], say: Say = lambda line: None) -> typing.Tuple[str, ...]:
+    """Remove the pods of an earlier run before its namespace: a namespace does not go before its pods, and their nodes may be lost.
+
+    :param seconds: that their removal may take
+    :returns: namespace and name of those that were there
+    :raises ApiError: the server cannot be reached
+    """
+    return Pods(cluster, Plan((), ClusterIntent(), (), pod_seconds=seconds), clock, pause, say).remove()

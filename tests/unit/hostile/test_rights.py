@@ -23,17 +23,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.marks import MANAGED_BY
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE as MEASURING
 from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OperatorWish
+from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import resource_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import machine_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import KINDS, Cluster, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.olm import serves
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network import render
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
 from ansible_collections.linerate.rdma.plugins.module_utils._run.olm import Installer
 from ansible_collections.linerate.rdma.plugins.module_utils._run.remove_olm import Remover
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, SELECTORS, kinds_of
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
+from ansible_collections.linerate.rdma.tests.unit.hostile.test_tenants_networks import operators
 from ansible_collections.linerate.rdma.tests.unit.olm_world import OlmWorld
 from ansible_collections.linerate.rdma.tests.unit.roll_world import NODES, Server, Site, World, merged
 from dev import rbac
@@ -80,8 +83,17 @@ def asked(method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]]
 class Anything(FakeApi):
     """Serves each kind of the collection, with no objects at first. It is OpenShift."""
 
-    def have(self, kind: str, name: str, namespace: str = "", labels: typing.Optional[typing.Mapping[str, str]] = None, **parts: typing.Any) -> None:
-        metadata = {"name": name, "uid": f"uid-{name}", "labels": dict(labels or {}), **({"namespace": namespace} if namespace else {})}
+    def have(
+        self,
+        kind: str,
+        name: str,
+        namespace: str = "",
+        labels: typing.Optional[typing.Mapping[str, str]] = None,
+        annotations: typing.Optional[typing.Mapping[str, str]] = None,
+        **parts: typing.Any,
+    ) -> None:
+        marks = {"labels": dict(labels or {}), "annotations": dict(annotations or {})}
+        metadata = {"name": name, "uid": f"uid-{name}", **marks, **({"namespace": namespace} if namespace else {})}
         base, _plural, _spaced = KINDS[kind]
         item = {"apiVersion": base.partition("/apis/")[2] or "v1", "kind": kind.partition(".")[0], "metadata": metadata, **parts}
         for where in {"", namespace}:
@@ -399,6 +411,44 @@ def watch(client: Cluster, ledger: Ledger) -> None:
     finally:
         network.stop()
         pods.stop()
+
+
+class Ending(Anything):
+    """Each pod has ended as soon as it is made."""
+
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+        ended = {**body, "status": {"phase": "Succeeded"}} if method == "POST" and path.endswith("/pods") else body
+        return super().write(method, path, ended, dry_run)
+
+
+def test_measuring(ledger: Ledger, call: Call) -> None:
+    """In the namespace that an admin has prepared by the files, on OpenShift, with copies that a killed run has left."""
+    api = Ending()
+    api.start()
+    try:
+        node = {"allocatable": {resource_of(fabric, INTENT.cluster): "1" for fabric in INTENT.fabrics if fabric.resource_name}}
+        api.have("Node", "worker-1", labels={"kubernetes.io/os": "linux"}, status=node)
+        (namespace, *_rest), (account,) = (
+            [item for item in rbac.objects(power) if item["kind"] == kind]
+            for power, kind in ((powers.named([powers.MEASURING])[0], "Namespace"), (powers.named([powers.ADMISSION])[0], "ServiceAccount"))
+        )
+        api.have("Namespace", MEASURING, labels=namespace["metadata"]["labels"])
+        api.have("ServiceAccount", account["metadata"]["name"], MEASURING)
+        api.have("NetworkAttachmentDefinition", "left", MEASURING, labels=MANAGED_BY)
+        for fabric in (fabric for fabric in INTENT.fabrics if fabric.profile.startswith("sriov_")):
+            made = operators(fabric, INTENT.cluster)
+            api.have("NetworkAttachmentDefinition", fabric.network.name, rbac.JOBS, annotations=made["metadata"]["annotations"], spec=made["spec"])
+        call(api, "memlock_proof", fabrics=RAW["fabrics"], cluster=RAW["cluster"], nodes=["worker-1"], pod_seconds=0)
+        place = Place(FakeApi.client(api.url), "run-1", 0.0, time.monotonic, time.sleep)
+        with measuring(place, FakeApi.client(api.url), INTENT.fabrics, INTENT.cluster, "run-1") as seats:
+            assert {fabric.network.namespace for fabric in seats.fabrics} == {MEASURING}
+        assert api.object(path_of("Namespace", "", MEASURING)) is not None
+    finally:
+        api.stop()
+    # whether a run of before the namespace has left an account in that of the jobs
+    assert ledger.outside(*ALWAYS, powers.MEASURING) == set()
+    # a shell in a pod, and why a pod does not start
+    assert {(right.verb, right.resource) for right in ledger.unused(powers.MEASURING)} == {("get", "pods/exec"), ("create", "pods/exec"), ("list", "events")}
 
 
 def test_the_lease(api: Anything, ledger: Ledger, call: Call, tmp_path: pathlib.Path) -> None:

@@ -28,6 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles impo
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render import pods
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measuring import measured
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network import RENDERERS, render
 
 HERE = pathlib.Path(__file__).parent
@@ -167,7 +168,7 @@ def test_the_intent_is_a_right_one(profile: str) -> None:
 @pytest.mark.parametrize("profile", FOLDERS)
 def test_objects_and_pods(profile: str) -> None:
     intent = intent_of(profile)
-    made = objects_of(profile) + [pods.pod(fabric, intent.cluster, "worker-1") for fabric in intent.fabrics]
+    made = objects_of(profile) + [pods.pod(fabric, intent.cluster, "worker-1") for fabric in measured(intent.fabrics)]
     text = "---\n" + yaml.safe_dump_all(made, sort_keys=False, default_flow_style=False, width=150)
     path = HERE / profile / "objects.golden"
     if os.environ.get("LINERATE_UPDATE_GOLDEN"):

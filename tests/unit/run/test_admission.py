@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""On OpenShift pods are admitted by an account of ours, which is there while they are made; whoever has another one, or another cluster, sees nothing of it."""
+"""Pods that measure are admitted by an account of ours in the namespace of the measurement, which is there while they are made. Elsewhere nothing is bound."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.admission import objects
@@ -22,7 +23,9 @@ from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
 #: without the namespace
 MANIFEST = yaml.safe_load((pathlib.Path(__file__).parents[3] / "docs/rbac/measuring-openshift.yml").read_text(encoding="utf-8"))["items"][1:]
 #: kinds in the order in which they are made, each with its namespace
-MADE = (("SecurityContextConstraints", ""), ("ServiceAccount", "test"), ("Role", "test"), ("RoleBinding", "test"))
+MADE = (("SecurityContextConstraints", ""), ("ServiceAccount", NAMESPACE), ("Role", NAMESPACE), ("RoleBinding", NAMESPACE))
+#: the same where earlier releases made them: in a namespace of jobs
+FORMER = (("ServiceAccount", "test"), ("Role", "test"), ("RoleBinding", "test"))
 
 
 def fabrics(**pods: typing.Any) -> typing.Tuple[Fabric, ...]:
@@ -37,7 +40,7 @@ class OpenShift(FakeApi):
         super().__init__()
         self.refused = ""
         self._group = openshift
-        for kind, namespace in MADE:
+        for kind, namespace in (*MADE, *FORMER):
             self.serve(kind, [], namespace)
 
     def object(self, path: str) -> typing.Optional[typing.Dict[str, typing.Any]]:
@@ -52,7 +55,14 @@ class OpenShift(FakeApi):
 
     @property
     def kinds(self) -> typing.List[str]:
-        return [kind for kind, namespace in MADE if self.object(path_of(kind, namespace, "linerate-rdma")) is not None]
+        return self._there(MADE)
+
+    @property
+    def former(self) -> typing.List[str]:
+        return self._there(FORMER)
+
+    def _there(self, made: typing.Iterable[typing.Tuple[str, str]]) -> typing.List[str]:
+        return [kind for kind, namespace in made if self.object(path_of(kind, namespace, "linerate-rdma")) is not None]
 
 
 @pytest.fixture
@@ -70,7 +80,7 @@ def cluster(api: FakeApi) -> Cluster:
 def test_the_account_is_there_while_pods_are_made_and_gone_afterwards(openshift: OpenShift) -> None:
     with admitted(cluster(openshift), fabrics(), "run-1") as found:
         assert [fabric.pods.service_account for fabric in found] == ["linerate-rdma"]
-        assert openshift.kinds == [kind for kind, _namespace in MADE]
+        assert (openshift.kinds, openshift.former) == ([kind for kind, _namespace in MADE], [])
         constraints = openshift.object("/apis/security.openshift.io/v1/securitycontextconstraints/linerate-rdma") or {}
         assert constraints["metadata"]["labels"] == {**MANAGED_BY, "linerate.rdma/run": "run-1"}
         assert (constraints["allowedCapabilities"], constraints["volumes"]) == (["IPC_LOCK"], ["emptyDir"])
@@ -83,17 +93,27 @@ def test_an_interrupt_takes_it_back_too(openshift: OpenShift) -> None:
     assert openshift.kinds == []
 
 
-def test_what_a_killed_run_has_left_is_used_and_taken_back(openshift: OpenShift) -> None:
-    for definition in objects(["test"], run="run-0"):
+@pytest.mark.parametrize("host_paths", [True, False])
+def test_what_a_killed_run_has_left_in_a_namespace_of_jobs_is_removed_before_anything_is_bound(openshift: OpenShift, host_paths: bool) -> None:
+    for definition in objects(["test"], host_paths, run="run-0"):
         assert cluster(openshift).apply(definition, "linerate.rdma", dry_run=False)
-    with admitted(cluster(openshift), fabrics(), "run-1"):
-        assert len(openshift.kinds) == len(MADE)
+    with admitted(cluster(openshift), fabrics(), "run-1", former=["test"]):
+        constraints = openshift.object("/apis/security.openshift.io/v1/securitycontextconstraints/linerate-rdma") or {}
+        assert (len(openshift.kinds), openshift.former, constraints["volumes"]) == (len(MADE), [], ["emptyDir"])
     assert openshift.kinds == []
+
+
+def test_constraints_that_an_admin_has_made_are_used_and_never_taken_for_ours(openshift: OpenShift) -> None:
+    assert cluster(openshift).apply(MANIFEST[0], "admin", dry_run=False)
+    with admitted(cluster(openshift), fabrics(), "run-1"):
+        assert openshift.kinds == [kind for kind, _namespace in MADE]
+    left = openshift.object("/apis/security.openshift.io/v1/securitycontextconstraints/linerate-rdma") or {}
+    assert openshift.kinds == ["SecurityContextConstraints"] and "labels" not in left["metadata"]
 
 
 def test_a_teardown_takes_back_what_a_killed_run_has_left(openshift: OpenShift) -> None:
     # killed before it had made all of it
-    for definition in objects(["test"], run="run-0")[:3]:
+    for definition in objects([NAMESPACE], run="run-0")[:3]:
         assert cluster(openshift).apply(definition, "linerate.rdma", dry_run=False)
     shown = take_back(cluster(openshift), ["test", "elsewhere"], check_mode=True)
     assert len(openshift.kinds) == 3
@@ -108,7 +128,7 @@ def test_a_teardown_takes_back_an_account_whose_constraints_are_gone(openshift: 
     account = objects(["test"], run="run-0")[1]
     assert cluster(openshift).apply(account, "linerate.rdma", dry_run=False)
     (done,) = take_back(cluster(openshift), ["test"], check_mode=False)
-    assert (done.applied.kind, done.applied.action, openshift.kinds) == ("ServiceAccount", "deleted", [])
+    assert (done.applied.kind, done.applied.action, openshift.former) == ("ServiceAccount", "deleted", [])
 
 
 def test_a_teardown_leaves_what_an_admin_has_prepared(openshift: OpenShift) -> None:
@@ -129,7 +149,7 @@ def test_a_teardown_that_may_not_look_says_so(openshift: OpenShift, monkeypatch:
 
 
 def test_what_an_admin_has_prepared_is_used_and_stays(openshift: OpenShift) -> None:
-    prepared = [{**item, "metadata": {**item["metadata"], "namespace": "test"}} if "namespace" in item["metadata"] else item for item in MANIFEST]
+    prepared = [{**item, "metadata": {**item["metadata"], "namespace": NAMESPACE}} if "namespace" in item["metadata"] else item for item in MANIFEST]
     for definition in prepared:
         assert cluster(openshift).apply(definition, "admin", dry_run=False)
     openshift.refused = "SecurityContextConstraints"
@@ -150,24 +170,34 @@ def test_who_may_not_make_it_is_told_what_to_ask_for_and_nothing_stays(openshift
     with pytest.raises(ApiError) as caught, admitted(cluster(openshift), fabrics(), "run-1"):
         pytest.fail("pods would be made that nobody admits")
     assert f"may not make a {kind}" in str(caught.value)
-    assert caught.value.remedy and "docs/rbac/measuring-openshift.yml" in caught.value.remedy and "pods.service_account" in caught.value.remedy
+    assert caught.value.remedy and "docs/rbac/measuring-openshift.yml" in caught.value.remedy and "linerate.rdma/measure=prepared" in caught.value.remedy
     assert openshift.kinds == []
 
 
-def test_elsewhere_nothing_is_made() -> None:
+@pytest.fixture
+def plain() -> typing.Iterator[OpenShift]:
     api = OpenShift(openshift=False)
     api.start()
-    try:
-        wanted = fabrics()
-        with admitted(cluster(api), wanted, "run-1") as found:
-            assert found == wanted
-        assert not [request for request in api.requests if not request.startswith("list")]
-    finally:
-        api.stop()
+    yield api
+    api.stop()
+
+
+def test_elsewhere_the_account_alone_is_made_and_gone_afterwards(plain: OpenShift) -> None:
+    with admitted(cluster(plain), fabrics(), "run-1") as found:
+        assert [fabric.pods.service_account for fabric in found] == ["linerate-rdma"]
+        assert plain.kinds == ["ServiceAccount"]
+    assert plain.kinds == []
+
+
+def test_in_a_namespace_that_an_admin_has_prepared_elsewhere_nothing_is_made(plain: OpenShift) -> None:
+    wanted = fabrics()
+    with admitted(cluster(plain), wanted, "run-1", own=False) as found:
+        assert found == wanted
+    assert not [request for request in plain.requests if not request.startswith("list")]
 
 
 def test_the_manifest_for_admins_is_what_a_run_makes() -> None:
-    made = [{**item, "metadata": {key: value for key, value in item["metadata"].items() if key != "labels"}} for item in objects(["linerate-measure"])]
+    made = [{**item, "metadata": {key: value for key, value in item["metadata"].items() if key != "labels"}} for item in objects([NAMESPACE])]
     assert made == MANIFEST
 
 

@@ -11,6 +11,7 @@ import typing
 from ..._model.addresses import AddressFacts, SharedPool, Taken
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, judge, ok
 from ..._model.intent import Fabric, Intent, Ipam, NvIpamPool
+from ..._model.measuring import NAMESPACE as MEASURING
 from ..._parse.kubernetes.addresses import Blocks, Network, Pool, RangeError, parse_network
 from .arithmetic import need, needed_on_a_node, pool_of
 
@@ -38,8 +39,13 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
             findings.append(_free(fabric, pool, nodes, seen))
         else:
             findings.append(_pool(fabric, pool, nodes, seen))
-        findings.append(_overlap(fabric, ipam, pool.network, [taken for taken in seen.taken if taken.owner not in ours]))
+        findings.append(_overlap(fabric, ipam, pool.network, [taken for taken in seen.taken if not _is_ours(taken.owner, ours)]))
     return (*findings, *_compared(seen))
+
+
+def _is_ours(owner: str, networks: typing.Container[str]) -> bool:
+    """Whether an address range belongs to a network of the intent, or to the copy of one that a killed measurement has left."""
+    return owner in networks or owner.startswith(f"{MEASURING}/")
 
 
 def _legible(seen: AddressFacts) -> AddressFacts:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.measuring import NAMESPACE, REFUSALS
+
 #: kind of failure (_parse/pods/failure.py): cause and remedy
 CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
     "not_listening": (
@@ -75,9 +77,10 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
     ),
     "refused": (
         "The API server refused the pod.",
-        "IPC_LOCK needs a namespace with the label pod-security.kubernetes.io/enforce: privileged, on OpenShift an account whose SCC allows it: "
-        "oc apply -f docs/rbac/measuring-openshift.yml.",
+        f"IPC_LOCK needs a namespace with the label pod-security.kubernetes.io/enforce: privileged, which {NAMESPACE} has unless an admin prepared it without; "
+        "on OpenShift an account whose SCC allows it: oc apply -f docs/rbac/measuring-openshift.yml.",
     ),
+    **REFUSALS,
     "stuck": (
         "A pod of an earlier run is still there, although it was deleted.",
         "See its events, and whether the kubelet of its node works; if the node is lost for good, delete the pod with --force.",

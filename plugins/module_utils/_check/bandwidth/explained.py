@@ -138,7 +138,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         causes=(
             "The node offers no free virtual function: other pods hold them.",
             "The image can't be pulled, or lacks a tool.",
-            "The namespace does not allow IPC_LOCK (pod security, SCC).",
+            "The network is not there, or is not what the intent makes, so it was not copied into the namespace `linerate-measure`.",
+            "A prepared namespace `linerate-measure` does not allow IPC_LOCK (pod security, SCC).",
             "A taint: `pods.tolerations`.",
         ),
         look=(
@@ -146,7 +147,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl describe node NODE",
         ),
         remedy=(
-            "Do what the finding names; for a free function end the pods that hold them, for IPC_LOCK label the namespace "
+            "Do what the finding names; for a free function end the pods that hold them, for IPC_LOCK label the prepared namespace `linerate-measure` "
             "`pod-security.kubernetes.io/enforce: privileged`."
         ),
     ),

@@ -91,6 +91,22 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         look=("ip -br link",),
         remedy="Name interfaces of the annotation: net1, net2, or the name behind @.",
     ),
+    "job.admission": Explanation(
+        means="The namespace of the job refuses its pods: they need more than its level of Pod Security admits.",
+        measured="Capabilities, hostPath, hostNetwork and privileged of the pods against the label `pod-security.kubernetes.io/enforce` of the namespace.",
+        causes=(
+            "The namespace enforces `baseline` or `restricted`, and a container adds IPC_LOCK.",
+            "A volume is a hostPath, such as /dev/infiniband.",
+        ),
+        look=(
+            "kubectl get namespace NAMESPACE --show-labels",
+            "kubectl get events -n NAMESPACE",
+        ),
+        remedy=(
+            "Have an admin raise the level (`network.pod_security` of the fabric, with a reason); who may make pods there is then root on the nodes. "
+            "Or raise the limit of locked memory on the nodes (`rdma_cluster.host.memlock`) and leave out IPC_LOCK. OpenShift: an SCC for the service account."
+        ),
+    ),
     "job.memlock": Explanation(
         means="The containers may not lock memory, so `ibv_reg_mr` fails with `Cannot allocate memory`.",
         measured="IPC_LOCK in the security context, and the user of each container that uses RDMA.",

@@ -21,6 +21,7 @@ from ..._parse.job.manifest import RUNTIMES, is_job
 from ..._parse.job.manifest import workload as parse
 from ..._parse.kubernetes.quantity import quantity
 from ..._parse.kubernetes.resource import Resource, ResourceError
+from . import admission
 from .nccl_variables import GONE, KNOWN, OTHERS, RELEASE, is_read
 
 #: interfaces that every pod has
@@ -150,6 +151,7 @@ def _lint_job(job: Workload, world: typing.Optional[JobSurroundings]) -> typing.
         yield from _hcas(scope)
         yield from _devices(scope)
         yield _memlock(scope)
+        yield admission.check(scope.template, scope.subject, world.enforced.get(job.namespace) if world is not None else None)
         yield _shared_memory(scope)
         yield from _guaranteed(scope)
         yield from _added(scope)

@@ -20,13 +20,14 @@ from ..._model.findings import FAIL, PASS, WARN, Finding, Waiver, never_waived, 
 from ..._model.host_intent import HostNeeds, Kubelet, Memlock
 from ..._model.intent import ClusterIntent, Fabric, Intent, LineRate
 from ..._model.load import LoadError, nearest
+from ..._model.measuring import NAMESPACE as MEASURING
 from ..._model.mirror import EVERYTHING
 from ..._model.profiles import pods_on_a_node, traits
 from ..._model.told import told, told_by
 from ..addresses import arithmetic as ranges
 from ..compare import check as compare
 from ..ids import CHECKS
-from . import conflicts, controller, images, operators, powers, profile_keys, tuning
+from . import conflicts, controller, images, operators, pod_security, powers, profile_keys, tuning
 
 #: variables that the collection reads from the inventory
 VARIABLES = (
@@ -116,6 +117,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += told(_check_cluster, intent)
     findings += told(_check_host, intent)
     findings += told(tuning.check, intent)
+    findings += told(pod_security.check, intent)
     findings += told(_check_measures, intent)
     findings += told(_check_waivers, intent)
     findings += told(operators.check, intent)
@@ -249,6 +251,9 @@ def _name(fabric: Fabric, path: str, what: str) -> typing.Iterator[Finding]:
     if what == "network.name" and not name:
         # whether the profile does without is validate.profile's to say
         return
+    if what == "network.namespace" and name == MEASURING:
+        why = "Pods measure in it: a run deletes it with all that is in it, and tenants must have no rights in it."
+        yield _bad("names", f"{path}.{what}", f"'{name}'", "the namespace of the jobs", why, "Name another namespace.")
     if not _LABEL.fullmatch(name) or len(name) > 63:
         expected = "up to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends"
         why = "It becomes the name of a Kubernetes object, and the API server refuses this one."

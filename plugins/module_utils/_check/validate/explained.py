@@ -269,6 +269,17 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         look=("ip route",),
         remedy="Name the networks of the fabric, such as 100.101.0.0/16, and a gateway in the range.",
     ),
+    "validate.pod_security": Explanation(
+        means="The intent sets the level of Pod Security of a namespace of jobs, and everybody who may make pods there gets what the level allows.",
+        measured="`network.pod_security` of the fabrics of each namespace, against what their jobs need.",
+        causes=(
+            "The level is `privileged`: who may make pods in the namespace is root on the nodes (warn).",
+            "The level is lower than jobs with IPC_LOCK need (warn).",
+            "Two fabrics of one namespace say different levels, or a level has no reason.",
+        ),
+        look=("kubectl get namespace NAMESPACE --show-labels",),
+        remedy="Remove `pod_security` where the namespace has its level already. Otherwise write one level, and the reason for it.",
+    ),
     "validate.select": Explanation(
         means="The selection of HCAs selects nothing, or can't be what sysfs shows.",
         measured="`select` of the fabric by its profile.",

@@ -117,6 +117,8 @@ def _template(path: str, template: Resource, count: int, namespace: str) -> PodT
             if mapping_at(item, "emptyDir").get("medium") == "Memory"
         },
         claims=tuple(str(mapping_at(item, "persistentVolumeClaim").get("claimName")) for item in volumes if item.get("persistentVolumeClaim")),
+        host_paths=tuple(str(mapping_at(item, "hostPath").get("path")) for item in volumes if item.get("hostPath")),
+        account=str(spec.get("serviceAccountName") or ""),
     )
 
 

@@ -15,15 +15,16 @@ from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, 
 _RUN = "linerate.rdma/run"
 
 
-def owned_namespace(resource: Resource) -> typing.Tuple[typing.Literal["own", "prepared", "foreign"], str]:
+def owned_namespace(resource: Resource, label: str = LABEL) -> typing.Tuple[typing.Literal["own", "prepared", "foreign"], str]:
     """Whose a v1 Namespace is: made by the collection, prepared for it by an admin, or somebody else's; and which run owns it (empty: none).
 
+    :param label: that says so
     :raises ResourceError: no Namespace
     """
     labels = labels_of(resource)
-    if is_ours(labels) and labels.get(LABEL) == OWN:
+    if is_ours(labels) and labels.get(label) == OWN:
         return "own", labels.get(_RUN, "")
-    return ("prepared" if labels.get(LABEL) == PREPARED else "foreign"), ""
+    return ("prepared" if labels.get(label) == PREPARED else "foreign"), ""
 
 
 def holds_back(resource: Resource) -> str:

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The copy of a fabric's NetworkAttachmentDefinition for the pods that measure.
+
+Why a copy: with ``namespaceIsolation`` of multus (always on OpenShift) a pod gets networks of its own namespace and of ``globalNamespaces`` only. A copy in the
+namespace of the measurement works with and without it, and says what the pods of jobs get. [multus-cni v4 docs/configuration.md]
+
+Why it is compared first: tenants may be able to write NetworkAttachmentDefinitions in the namespace of the jobs, and CNI plugins run as root on the node.
+So the copy is made only of what the intent says, key by key, and is written anew from what was compared. Keys that Go would read and this comparison would
+not (twice, or in other letters) are refused. Forms: sriov-network-operator bindata/manifests/cni-config, network-operator manifests/state-*-network.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import typing
+
+from .._model.errors import RdmaError
+from .._model.intent import ClusterIntent, Fabric
+from .._model.profiles import HOST_DEVICE, IPOIB, MACVLAN, PLAIN, attachment_kind, resource_of, traits
+from .._render import network
+from .._render.names import Object, filled, labels, owner
+
+#: annotation: the device plugin's resource of which multus takes a device [network-attachment-definition-client]
+RESOURCE = "k8s.v1.cni.cncf.io/resourceName"
+#: bytes of a configuration that are read
+LIMIT = 65536
+#: plugin that each kind of object becomes
+_TYPES = {"SriovIBNetwork": "ib-sriov", "SriovNetwork": "sriov", MACVLAN: "macvlan", IPOIB: "ipoib", HOST_DEVICE: "host-device"}
+_VERSION = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{1,2}", re.ASCII)
+_WORD = re.compile(r"[A-Za-z0-9.]{1,16}", re.ASCII)
+
+
+def _is_number(value: typing.Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 10_000_000
+
+
+def _is_word(value: typing.Any) -> bool:
+    return isinstance(value, str) and bool(_WORD.fullmatch(value))
+
+
+def _is_switches(value: typing.Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(item, bool) for item in value.values())
+
+
+#: settings of a virtual function, and what an admin may give the operator beside the intent. None of them names a file, a program or a device. They are
+#: copied as they are: the stage virtual_functions reads them back from the function that a pod has, and holds them against the intent
+_SETTINGS: typing.Dict[str, typing.Callable[[typing.Any], bool]] = {
+    **dict.fromkeys(("vlan", "vlanQoS", "min_tx_rate", "max_tx_rate"), _is_number),
+    **dict.fromkeys(("vlanProto", "trust", "spoofchk", "link_state", "logLevel"), _is_word),
+    "capabilities": _is_switches,
+}
+
+
+class ForeignNetwork(RdmaError):
+    """A NetworkAttachmentDefinition says something else than the intent."""
+
+
+def copy_of(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent, namespace: str, run: str) -> Object:
+    """The copy, owned by a run.
+
+    :param found: the NetworkAttachmentDefinition in the namespace of the jobs
+    :param namespace: of the copy
+    :raises ForeignNetwork: it is not what the intent makes
+    """
+    title = f"NetworkAttachmentDefinition {fabric.network.namespace}/{fabric.network.name}"
+    try:
+        config = _config(found, fabric, cluster)
+        resource = _resource(found, fabric, cluster)
+    except _Different as problem:
+        raise ForeignNetwork(f"{title}: {problem}") from problem
+    metadata: Object = {"name": fabric.network.name, "namespace": namespace, "labels": {**labels(fabric.name), **owner(run)}}
+    if resource:
+        metadata["annotations"] = {RESOURCE: resource}
+    return {"apiVersion": "k8s.cni.cncf.io/v1", "kind": PLAIN, "metadata": metadata, "spec": {"config": json.dumps(config)}}
+
+
+class _Different(Exception):
+    """What differs."""
+
+
+def _config(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> Object:
+    config = _decode(found)
+    if "plugins" in config:
+        plugins, around = config["plugins"], config
+    else:
+        plugins = [{key: value for key, value in config.items() if key not in ("cniVersion", "name")}]
+        around = {key: config[key] for key in ("cniVersion", "name") if key in config}
+    if not isinstance(plugins, list) or not plugins or not all(isinstance(item, dict) for item in plugins):
+        raise _Different("it has no list of plugins")
+    if not isinstance(around.get("cniVersion"), str) or not _VERSION.fullmatch(around["cniVersion"]):
+        raise _Different(f"cniVersion is {_shown(around.get('cniVersion'))}")
+    _same("name", around.get("name"), fabric.network.name)
+    _only(around, ("cniVersion", "name", "plugins"))
+    _first(plugins[0], fabric, cluster)
+    _same("the chained plugins", plugins[1:], [dict(item) for item in fabric.network.meta_plugins])
+    return config
+
+
+def _decode(found: typing.Mapping[str, typing.Any]) -> Object:
+    spec = found.get("spec")
+    text = spec.get("config") if isinstance(spec, dict) else None
+    if not isinstance(text, str) or not text:
+        raise _Different("spec.config is empty, so that multus would take a file of the node")
+    if len(text) > LIMIT:
+        raise _Different(f"spec.config has {len(text)} characters, {LIMIT} at most are read")
+    try:
+        config = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise _Different(f"spec.config is no JSON: {error}") from error
+    if not isinstance(config, dict):
+        raise _Different("spec.config is no mapping")
+    return config
+
+
+def _once(pairs: typing.List[typing.Tuple[str, typing.Any]]) -> Object:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise _Different("a key is there twice")
+    return made
+
+
+def _no_number(text: str) -> typing.NoReturn:
+    raise _Different(f"{text} is no JSON")
+
+
+def _first(plugin: Object, fabric: Fabric, cluster: ClusterIntent) -> None:
+    """The plugin that makes the interface."""
+    wanted, settings = _wanted(fabric, cluster), _SETTINGS if traits(fabric).functions else {}
+    for key in dict.fromkeys([*wanted, *plugin]):
+        if key in wanted:
+            _same(key, plugin.get(key), wanted[key])
+        elif key not in settings or not settings[key](plugin[key]):
+            raise _Different(f"{_shown(key)} is {_shown(plugin[key])}, which the intent does not say")
+
+
+def _wanted(fabric: Fabric, cluster: ClusterIntent) -> Object:
+    """What must be there as the intent says it."""
+    kind = attachment_kind(fabric)
+    if not traits(fabric).functions:
+        return filled(**{"type": _TYPES.get(kind), **network.plugin(fabric, cluster)})
+    addresses = network.RENDERERS[fabric.profile](fabric, cluster)["spec"].get("ipam")
+    return {"type": _TYPES[kind], "ipam": json.loads(addresses) if addresses else {}}
+
+
+def _resource(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> str:
+    """The device plugin's resource that the network names; empty when it needs none."""
+    annotations = (found.get("metadata") or {}).get("annotations") or {}
+    said, wanted = annotations.get(RESOURCE) or "", resource_of(fabric, cluster)
+    needed = traits(fabric).functions or attachment_kind(fabric) == HOST_DEVICE
+    if said or needed:
+        _same(f"the annotation {RESOURCE}", said, wanted)
+    return str(said)
+
+
+def _same(what: str, seen: typing.Any, wanted: typing.Any) -> None:
+    # as text: in Python true is 1
+    if _text(seen) != _text(wanted):
+        raise _Different(f"{what} is {_shown(seen)}, the intent says {_shown(wanted)}")
+
+
+def _only(mapping: Object, keys: typing.Sequence[str]) -> None:
+    for key in mapping:
+        if key not in keys:
+            raise _Different(f"{_shown(key)} is {_shown(mapping[key])}, which the intent does not say")
+
+
+def _text(value: typing.Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _shown(value: typing.Any) -> str:
+    text = _text(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The namespace in which pods measure, and where a fabric's pods are in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.intent import Fabric
+from .._model.measuring import LABEL, NAMESPACE, OWN
+from .names import MANAGED_BY, Object, owner
+
+#: IPC_LOCK and hostPath are above the level baseline; OpenShift must not write labels of its own there
+_SECURITY = {
+    **{f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")},
+    "security.openshift.io/scc.podSecurityLabelSync": "false",
+}
+
+
+def namespace(run: str) -> Object:
+    """The namespace. Nothing binds a right in it."""
+    labels = {**MANAGED_BY, LABEL: OWN, **owner(run), **_SECURITY}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": labels, "annotations": {"openshift.io/node-selector": ""}},
+    }
+
+
+def measured(fabrics: typing.Iterable[Fabric]) -> typing.Tuple[Fabric, ...]:
+    """The fabrics as their measuring pods see them: pods and networks are in the namespace of the measurement, under their own names."""
+    return tuple(dataclasses.replace(fabric, network=dataclasses.replace(fabric.network, namespace=NAMESPACE)) for fabric in fabrics)
