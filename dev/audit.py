@@ -37,7 +37,7 @@ def main() -> None:
         file = BUILD / f"audit-{number}.txt"
         file.write_text("\n".join(part) + "\n", encoding="utf-8")
         # strict: a package that the index does not tell of was not looked at
-        command = [ENVIRONMENT / "bin" / "pip-audit", "--strict", "--no-deps", "--disable-pip", "--progress-spinner", "off", "--requirement", file]
+        command = [str(ENVIRONMENT / "bin" / "pip-audit"), "--strict", "--no-deps", "--disable-pip", "--progress-spinner", "off", "--requirement", str(file)]
         run(f"pip-audit, {len(part)} packages", command, "Renew the pins (python3 -m dev.pin). If it asked nobody: reach https://pypi.org/pypi/pip/json.")
     say(f"{len(wanted)} versions of {len(paths)} lists: no known vulnerability")
 

@@ -56,7 +56,7 @@ class StageContext:
 
 def ground_of(start: RunStart) -> validate.Facts:
     """What the intent is judged by where stage validate itself did not look."""
-    return validate.Facts(start.nodes, start.variables, start.images, start.strict_images)
+    return validate.Facts(start.nodes, start.variables, images=start.images, strict_images=start.strict_images)
 
 
 def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> typing.Optional[Record]:

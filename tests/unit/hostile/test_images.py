@@ -31,10 +31,11 @@ def judged(image: str, strict: bool, variables: typing.Optional[typing.Dict[str,
 
 
 @pytest.mark.parametrize("image", ["registry.example/rdma-tools:1", "registry.example/rdma-tools", f"registry.example/rdma-tools:1@sha256:{'0' * 63}", ""])
-def test_a_tag_is_a_warning_and_an_error_where_the_user_is_strict(image: str) -> None:
+def test_a_tag_is_named_and_an_error_where_the_user_is_strict(image: str) -> None:
     """The empty one is the default of the intent."""
     place = "rdma_fabrics[0].pods.image"
-    assert [judged(image, strict)[place].status for strict in (False, True)] == ["warn", "fail"]
+    assert [judged(image, strict)[place].status for strict in (False, True)] == ["pass", "fail"]
+    assert "by a tag" in judged(image, False)[place].measured
     found = judged(image, True)[place]
     assert f"docker://{found.measured} " in found.remedy and found.remedy.startswith("skopeo inspect --format '{{.Name}}@{{.Digest}}' ")
 

@@ -92,18 +92,18 @@ class Facts:
 
     :ivar nodes: names of the inventory's group ``rdma_nodes``
     :ivar variables: names of all variables that start with ``rdma_``
-    :ivar images: that variables name beside those of the intent, by variable
-    :ivar strict_images: whether an image may be named by its digest alone
     :ivar controller: answer of controller_info; None where a stage that runs alone judges the intent
     :ivar archive: whether the archive of the report can go where it shall; None where it goes nowhere, or a stage that runs alone judges the intent
+    :ivar images: that variables name beside those of the intent, by variable
+    :ivar strict_images: whether an image may be named by its digest alone
     """
 
     nodes: typing.Tuple[str, ...] = ()
     variables: typing.Tuple[str, ...] = ()
-    images: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    strict_images: bool = False
     controller: typing.Optional[ControllerFacts] = None
     archive: typing.Optional[ArchiveFacts] = None
+    images: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    strict_images: bool = False
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:

@@ -116,7 +116,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Correct the key that is named: a size in GiB, one argument an item, CPUs as `lscpu -e` numbers them.",
     ),
     "validate.images": Explanation(
-        means="An image is named by a tag, so which image runs is the registry's to say. It is a warning, and an error with `rdma_strict_images: true`.",
+        means="An image is named by a tag, so which image runs is the registry's to say, and `rdma_strict_images: true` asks for digests.",
         measured="`pods.image` of each fabric, and `rdma_observers_image`.",
         causes=(
             "The default of `pods.image`, which is a tag.",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, WARN, Finding, ok
+from ..._model.findings import FAIL, Finding, ok
 from ..._model.images import by_digest
 from ..._model.intent import Intent
 
@@ -29,7 +29,8 @@ def check(intent: Intent, variables: typing.Mapping[str, str], strict: bool) -> 
 def _judged(place: str, image: str, strict: bool) -> Finding:
     if by_digest(image):
         return ok("validate.images", place, image, _EXPECTED)
-    why = "What a tag names may be another image on another node or on another day, and it runs as root on the nodes or in pods."
-    why += " rdma_strict_images refuses it." if strict else " rdma_strict_images: true refuses it."
+    if not strict:
+        return ok("validate.images", place, f"{image}, by a tag: the registry says which image that is", "any name, since rdma_strict_images is not set")
+    why = "What a tag names may be another image on another node or on another day, and it runs as root on the nodes or in pods. rdma_strict_images refuses it."
     remedy = f"skopeo inspect --format '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{image} shows the name with its digest. Write it to {place}."
-    return Finding("validate.images", place, FAIL if strict else WARN, image, _EXPECTED, why, remedy)
+    return Finding("validate.images", place, FAIL, image, _EXPECTED, why, remedy)
