@@ -4,7 +4,7 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site test lab lab-down lab-status lint unit browser runner faults jobs machines nvidia openshift docs release clean-cache
+.PHONY: help setup site test lab lab-down lab-status lint audit unit browser runner faults jobs machines nvidia openshift docs release clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -26,6 +26,9 @@ site: lab ## the lab, then site.yml on it; ends with the verdict and the path of
 
 lint: setup ## ansible-lint, ansible-test sanity, ruff, mypy, yamllint, docs and changelog
 	@$(VENV)/python -m dev.lint
+
+audit: setup ## known vulnerabilities in what is pinned, by pip-audit; fails where the index of them can't be reached; no part of 'make test'
+	@$(VENV)/python -m dev.audit
 
 unit: setup ## tests that need no lab
 	@$(VENV)/python -m dev.unit

@@ -11,7 +11,7 @@ import base64
 import dataclasses
 import json
 import pathlib
-import random
+import secrets
 import socket
 import time
 import typing
@@ -81,7 +81,7 @@ class GuestAgent:
 
     def _ask(self, seconds: float, command: str, **arguments: typing.Any) -> typing.Any:
         """One command on a connection of its own: the port takes one client at a time, and others wait their turn in between."""
-        mark = random.randrange(1 << 31)
+        mark = secrets.randbelow(1 << 31)
         try:
             with socket.socket(socket.AF_UNIX) as port:
                 port.settimeout(seconds)

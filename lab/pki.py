@@ -56,8 +56,7 @@ class Pki:
         """
         if self.path(f"{name}.kubeconfig").exists():
             return
-        authority_key = serialization.load_pem_private_key(self.path("ca.key").read_bytes(), None)
-        assert isinstance(authority_key, ec.EllipticCurvePrivateKey)
+        authority_key = typing.cast(ec.EllipticCurvePrivateKey, serialization.load_pem_private_key(self.path("ca.key").read_bytes(), None))
         authority = x509.load_pem_x509_certificate(self.path("ca.crt").read_bytes())
         key = ec.generate_private_key(ec.SECP256R1())
         builder = unsigned(subject_of(user, group), authority.subject, key.public_key(), days).add_extension(

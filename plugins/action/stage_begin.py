@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import typing
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, begin, resume_run, start_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import DISRUPTION, heed
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
+
+#: variables that name an image, beside the intent
+IMAGES = ("rdma_observers_image",)
 
 
 class ActionModule(ControllerAction):
@@ -37,4 +41,10 @@ class ActionModule(ControllerAction):
         if options["resume_from"]:
             return resume_run(options, nodes, check_mode)
         names = [name for name in variables if name.startswith("rdma_")]
-        return start_run(options, nodes, names, check_mode, ansible_version, by_pods(nodes, variables))
+        strict = boolean(self._said(variables, "rdma_strict_images", False))
+        images = {name: str(self._said(variables, name, "")) for name in IMAGES if name in variables}
+        return start_run(options, nodes, names, check_mode, ansible_version, by_pods(nodes, variables), images, strict)
+
+    def _said(self, variables: Result, name: str, unsaid: typing.Any) -> typing.Any:
+        """Value of a variable of the user."""
+        return self._templar.template(variables[name]) if variables.get(name) is not None else unsaid

@@ -15,10 +15,10 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from . import _cluster
-from ._check.operators.rbac import needed
 from ._credentials import credentials
 from ._model.controller import ControllerFacts, HelmFacts
 from ._model.intent import Intent
+from ._model.rights_needed import needed
 from ._observe.command import run
 from ._observe.kubernetes import ApiError, Cluster
 from ._observe.rights import observe

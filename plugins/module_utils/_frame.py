@@ -13,10 +13,9 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ._check.frame import RawIntent, StageContext, judge_error, judge_stage, may_start
+from ._check.frame import RawIntent, StageContext, ground_of, judge_error, judge_stage, may_start
 from ._check.resume import ResumeError, before, check_age, check_run, check_stage, kept_kinds
 from ._check.sources import asks_nodes, looks_again
-from ._check.validate.check import Facts
 from ._folder import changes_of, facts_of, unseen
 from ._model.facts import Resume, RunStart
 from ._model.findings import STAGES, Finding, Waiver, judge
@@ -63,19 +62,24 @@ def start_run(
     check_mode: bool,
     ansible_version: str,
     by_pods: typing.Sequence[str] = (),
+    images: typing.Optional[typing.Mapping[str, str]] = None,
+    strict_images: bool = False,
 ) -> FactFolder:
     """Begin a run: its identity, and what it began with, in the folder of the report.
 
     :param options: of the frame, as the user gave them
     :param variables: names of all variables that start with ``rdma_``
     :param by_pods: those of the nodes that are reached by observers
+    :param images: that variables name, by variable
+    :param strict_images: whether an image may be named by its digest alone
     :raises FileError: the folder can't be written
     """
     folder = FactFolder(options["report_dir"], new_run())
     versions = {"linerate.rdma": COLLECTION_VERSION, "ansible-core": ansible_version}
     wishes = {name: options[name] for name in ("fabrics", "waivers", "cluster")}
-    names = tuple(map(str, nodes))
-    folder.begin(RunStart(folder.run, now(), check_mode, names, tuple(sorted(variables)), versions=versions, by_pods=tuple(by_pods), **wishes))
+    names, found = tuple(map(str, nodes)), dict(images or {})
+    start = RunStart(folder.run, now(), check_mode, names, tuple(sorted(variables)), versions=versions, by_pods=tuple(by_pods), **wishes)
+    folder.begin(dataclasses.replace(start, images=found, strict_images=strict_images))
     return folder
 
 
@@ -113,7 +117,7 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     if options["resume_from"] and options["stage"] in before(options["resume_from"]):
         return _kept(options, folder.run)
     context, start = _context(options, folder.run, check_mode), folder.start()
-    record = may_start(context, _raw(options), Facts(start.nodes, start.variables))
+    record = may_start(context, _raw(options), ground_of(start))
     look = [] if record else unseen(folder, options["stage"], _raw(options).intent)
     asks = record is None and (bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent))
     usual = _usual(options, folder.run, check_mode) if record is None else {}

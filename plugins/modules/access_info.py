@@ -48,10 +48,12 @@ rights:
       description: Number of rights that were checked.
       type: int
     denied:
-      description: Denied rights. C(need) is the stage that needs the right, C(text) is the right in RBAC terms.
+      description:
+        - Denied rights. C(need) is the stage that needs the right, C(text) is the right in RBAC terms.
+        - C(power) is the file of C(docs/rbac) that has the right.
       type: list
       elements: dict
-      sample: [{need: network, text: "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator"}]
+      sample: [{need: network, text: "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator", power: network-sriov}]
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
@@ -63,10 +65,10 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC
-from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.rbac import needed
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import needed
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator

@@ -19,7 +19,7 @@ description:
     RV(nodes) shows the reason, with the message of the API server, the scheduler or the kubelet.
   - It first removes observers of a run that was killed. Observers that belong to no run remain until somebody removes them; see O(keep).
   - O(state=absent) removes the namespace and waits until it is gone. The module refuses to remove a namespace that the collection did not create.
-  - If the user may not create a privileged namespace, an admin prepares one with C(docs/rbac-observers.yml). In such a namespace the module creates and
+  - If the user may not create a privileged namespace, an admin prepares one with C(docs/rbac/observers.yml). In such a namespace the module creates and
     removes only its DaemonSet and its ServiceAccount.
   - On OpenShift, which it recognises by the API group C(security.openshift.io), a Role in this namespace admits the pods with the SCC C(privileged).
 options:
@@ -175,6 +175,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.admission import OPENSHIFT_GROUP
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.images import by_digest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import on_mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LIFETIME_SECONDS, NAMESPACE, RESOURCES, Wanted
@@ -182,7 +183,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import mirror_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.observers import knows_recursive_read_only
-from ansible_collections.linerate.rdma.plugins.module_utils._render.observers import by_digest
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers, nodes_to_observe, own_image
 
 

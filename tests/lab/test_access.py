@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who may do what: docs/rbac.yml is enough to operate, and its lower level is told what it lacks before anything is made."""
+"""Who may do what: the files of docs/rbac that an intent needs are enough, and no others; who has fewer is told what is lacking before anything is made."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model import powers
+from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import needed_powers
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from lab.build.disk import ADMIN
 from lab.pki import DAYS, Pki
 
-from .conftest import ROOT, Lab
+from .conftest import ROOT, SETTINGS, Lab
 from .scenarios import intent
 
 #: whoever may only look may start no observers, and has nodes by ssh alone
@@ -22,15 +25,23 @@ BY_SSH = {"rdma_nodes": {"hosts": {"worker-2": {"ansible_connection": "ssh"}}}}
 
 def shipped(lab: Lab, *names: str) -> typing.List[typing.Dict[str, typing.Any]]:
     """The objects of these files of docs, but for bindings in namespaces that are not there: what nobody has made, nobody needs rights in."""
-    items = [item for name in names for item in yaml.safe_load((ROOT / "docs" / name).read_text())["items"]]
+    items = [item for name in names for item in yaml.safe_load((ROOT / f"docs/rbac/{name}.yml").read_text())["items"]]
     there = lab.namespaces() | {item["metadata"]["name"] for item in items if item["kind"] == "Namespace"}
     return [item for item in items if item["metadata"].get("namespace", "default") in there]
 
 
 @pytest.fixture
 def roles(lab: Lab) -> typing.Iterator[None]:
-    with lab.present(*shipped(lab, "rbac.yml", "rbac-observers.yml")):
+    with lab.present(*shipped(lab, *wanted())):
         yield
+
+
+def wanted(*without: str) -> typing.List[str]:
+    """The files that the lab's intent needs, as validate names them, and those that its inventory needs beside them."""
+    given = parse_intent(SETTINGS["rdma_fabrics"], None, SETTINGS.get("rdma_cluster"))
+    # nobody submits jobs here, and the namespaces are the collection's own
+    names = [*(power.name for power in needed_powers(given)), powers.OBSERVERS, powers.NAMESPACES]
+    return [name for name in names if name not in without]
 
 
 def identity(folder: pathlib.Path, group: str, days: int = DAYS) -> str:
@@ -73,7 +84,7 @@ def test_who_may_only_look_changes_nothing(lab: Lab, roles: None) -> None:
     assert run.code != 0
     measured = run.finding("network", "network.error", "stage network")["measured"]
     # before anything is read that a plan would build on
-    assert 'cannot get resource "leases"' in measured and "Give the user the rights of docs/rbac.yml" in measured
+    assert 'cannot get resource "leases"' in measured and "Give the user the rights of docs/rbac" in measured
     assert lab.objects("sriovnetwork.openshift.io/v1/SriovNetworkNodePolicy") == before
 
 
@@ -83,6 +94,16 @@ def test_the_shipped_roles_are_enough(lab: Lab, roles: None, stage: str) -> None
     assert run.code == 0, run.end
     if stage == "network":
         assert run.finding("network", "network.leftover", "cluster")["status"] == "pass"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("power", [powers.SRIOV, powers.MEASURING, powers.CHANGE])
+def test_no_power_that_is_named_can_be_left_out(lab: Lab, power: str) -> None:
+    """Without one of the files the run ends before it has changed anything, and names the file."""
+    with lab.present(*shipped(lab, *wanted(power))):
+        run = run_as(lab, "linerate-rdma-operators", "operators")
+        assert run.code != 0
+        assert any(f"docs/rbac/{power}.yml" in finding["remedy"] for finding in run.findings("operators", "fail")), run.end
 
 
 @pytest.mark.thorough

@@ -209,20 +209,11 @@ def test_openshift_admits_the_pods_that_measure_by_what_comes_and_goes(lab: Lab)
     assert lab.objects(CONSTRAINTS) == []
 
 
-def in_place(items: typing.Iterable[typing.Dict[str, typing.Any]]) -> typing.Iterator[typing.Dict[str, typing.Any]]:
-    """What admits pods that measure, in the namespace of the measurement, as an admin prepares it."""
-    labels = {"linerate.rdma/measure": "prepared", "pod-security.kubernetes.io/enforce": "privileged"}
-    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MEASURING, "labels": labels}}
-    for item in items:
-        if item["kind"] != "Namespace":
-            yield json.loads(json.dumps(item).replace('"namespace": "training"', f'"namespace": "{MEASURING}"'))
-
-
 @pytest.mark.thorough
 def test_what_an_admin_has_prepared_for_it_stays_as_it_is(lab: Lab) -> None:
     # that of the measurement before may still be on its way out
     assert wait_until(lambda: MEASURING not in lab.namespaces(), 60)
-    with lab.present(*in_place(shipped(lab, "rbac-openshift.yml"))):
+    with lab.present(*shipped(lab, "measuring-openshift")):
         before = lab.objects(CONSTRAINTS)
         accounts, verbs = measured(lab)
         assert (accounts, verbs) == ({"linerate-rdma"}, {kind: set() for kind in ADMISSION})

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from .conftest import ROOT, Lab, Run
-from .test_access import identity, shipped
+from .test_access import identity, shipped, wanted
 
 pytestmark = pytest.mark.thorough
 
@@ -79,10 +79,10 @@ def test_a_stream_that_is_cut_and_says_success(lab: Lab, tmp_path: pathlib.Path)
 
 
 def test_who_may_run_no_commands_in_pods(lab: Lab) -> None:
-    roles = shipped(lab, "rbac.yml", "rbac-observers.yml")
+    roles = shipped(lab, *wanted())
     for item in roles:
         if "rules" in item:
             item["rules"] = [rule for rule in item["rules"] if rule["resources"] != ["pods/exec"]]
     with lab.present(*roles):
         said = blind(lab.playbook(DISCOVER, kubeconfig=identity(lab.folder / "pki", "linerate-rdma-operators")))
-    assert "pods/exec" in said and "rbac-observers.yml" in said
+    assert "pods/exec" in said and "docs/rbac" in said

@@ -13,7 +13,7 @@ import yaml
 from lab.controlplane import audit_log
 
 from .conftest import MANAGED, ROOT, SETTINGS, Lab
-from .test_access import identity, shipped
+from .test_access import identity, shipped, wanted
 
 AUDIT = audit_log(ROOT / ".lab")
 LOOKING = ("discover", "fabric", "reachability", "platform", "tuning")
@@ -103,8 +103,8 @@ def test_an_intent_that_is_proposed_is_green_without_a_change(lab: Lab) -> None:
 
 @pytest.mark.thorough
 def test_the_shipped_roles_are_enough_for_all_stages_by_pods(lab: Lab) -> None:
-    """With exactly the rights of docs/rbac.yml and docs/rbac-observers.yml; who installs the operator by Helm needs more."""
-    with lab.present(*shipped(lab, "rbac.yml", "rbac-observers.yml")):
+    """With exactly the rights of the files that the intent needs; who installs the operator by Helm needs more."""
+    with lab.present(*shipped(lab, *wanted())):
         user = identity(lab.folder / "pki", "linerate-rdma-operators")
         run = lab.playbook("site.yml", by_pods=True, kubeconfig=user, variables={"operators_install": False})
         assert run.code == 0, run.end
@@ -113,8 +113,8 @@ def test_the_shipped_roles_are_enough_for_all_stages_by_pods(lab: Lab) -> None:
 
 
 def test_the_shipped_roles_are_enough_to_look_through_observers(lab: Lab) -> None:
-    """With exactly the rights of docs/rbac.yml and docs/rbac-observers.yml, in the namespace that an admin has prepared."""
-    with lab.present(*shipped(lab, "rbac.yml", "rbac-observers.yml")):
+    """With exactly the rights of the files that the intent needs, in the namespace that an admin has prepared."""
+    with lab.present(*shipped(lab, *wanted())):
         run = lab.playbook("playbooks/discover.yml", by_pods=True, kubeconfig=identity(lab.folder / "pki", "linerate-rdma-operators"))
         assert run.code == 0, run.end
         assert "linerate-observers" in lab.namespaces()

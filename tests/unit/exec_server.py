@@ -141,7 +141,7 @@ class ExecServer:
         handler.send_response(101)
         for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Protocol", chosen)):
             handler.send_header(name, value)
-        handler.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+        handler.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode(), usedforsecurity=False).digest()).decode())
         handler.end_headers()
         handler.close_connection = True
         with self.lock:

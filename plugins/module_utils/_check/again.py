@@ -11,7 +11,7 @@ from .._model.errors import RdmaError
 from .._model.facts import FactCount, RunStart
 from .._model.findings import SKIPPED, STAGES, Finding
 from .._model.records import CLOSED, Record
-from .frame import RawIntent, StageContext, judge_error, judge_stage, judge_validate, may_start, record_of
+from .frame import RawIntent, StageContext, ground_of, judge_error, judge_stage, judge_validate, may_start, record_of
 from .validate import check as validate
 
 #: the first stage that makes something of the intent, and looks at it
@@ -62,7 +62,7 @@ def was_run(record: Record) -> bool:
 
 
 def _judge(context: StageContext, start: RunStart, old: Record, wishes: RawIntent, evidence: Evidence, refused: Refused) -> Record:
-    ground = validate.Facts(start.nodes, start.variables)
+    ground = ground_of(start)
     if not was_run(old):
         return may_start(context, wishes, ground) or _not_run(context, old)
     wrong = _refused(context, wishes, ground)
@@ -98,7 +98,7 @@ def _refused(context: StageContext, wishes: RawIntent, ground: validate.Facts) -
 
 def _unapplied(context: StageContext, start: RunStart, wishes: RawIntent) -> Record:
     """The record of a stage that looks at what is made of the intent, before anything was."""
-    refused = may_start(context, wishes, validate.Facts(start.nodes, start.variables))
+    refused = may_start(context, wishes, ground_of(start))
     if refused is not None:
         return refused
     why = "The intent was not applied when the run looked, so what this stage saw says nothing about it."

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.facts import FactCount
+from .._model.facts import FactCount, RunStart
 from .._model.findings import FAIL, SKIPPED, STAGES, Finding, Waiver, judge
 from .._model.intent import Intent
 from .._model.load import LoadError, load, to_data
@@ -52,6 +52,11 @@ class StageContext:
     def waits(self) -> bool:
         """Whether, in check mode, an earlier stage would first have to make something."""
         return self.check_mode and any(record.changes for record in self.records.values() if _is_before(record.stage, self.stage))
+
+
+def ground_of(start: RunStart) -> validate.Facts:
+    """What the intent is judged by where stage validate itself did not look."""
+    return validate.Facts(start.nodes, start.variables, images=start.images, strict_images=start.strict_images)
 
 
 def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> typing.Optional[Record]:

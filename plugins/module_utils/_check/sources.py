@@ -86,6 +86,8 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
     "validate": {
         "nodes": NODES,
         "variables": OfRun("variables"),
+        "images": OfRun("images"),
+        "strict_images": OfRun("strict_images"),
         "controller": OfCluster("controller", "controller"),
         # only where the archive of the report shall go somewhere
         "archive": OfCluster("report_archive", "archive"),

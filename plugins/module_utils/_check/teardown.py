@@ -124,7 +124,7 @@ def _releases(left: OperatorsSeen) -> typing.List[Finding]:
     """Operators that a run installed by Helm, beside the SR-IOV operator. They may serve others by now, so that nobody but the reader takes them back."""
     if left.errors:
         why = f"Which operators are left is not known: {'; '.join(left.errors[:3])}."
-        remedy = "Give the user of the kubeconfig the rights of docs/rbac.yml, and run the teardown again."
+        remedy = "Give the user of the kubeconfig the rights of docs/rbac that the intent needs, and run the teardown again."
         return [Finding("teardown.stays", "operators", UNKNOWN, "not known", "gone, or left on purpose", why, remedy)]
     findings = []
     # what was installed last needs what was installed first

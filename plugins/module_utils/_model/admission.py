@@ -9,4 +9,4 @@ ACCOUNT = "linerate-rdma"
 #: API group that OpenShift serves, and no other cluster
 OPENSHIFT_GROUP = "security.openshift.io"
 #: what an admin applies where the user may not make these objects
-MANIFEST = "docs/rbac-openshift.yml"
+MANIFEST = "docs/rbac/measuring-openshift.yml"

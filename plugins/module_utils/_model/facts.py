@@ -66,6 +66,8 @@ class RunStart:
     :ivar versions: of what made the run, by name
     :ivar resumes: when it was gone on with, and where; in their order
     :ivar by_pods: names of the nodes that are reached by observers, which are pods
+    :ivar images: that variables name beside those of the intent, by variable
+    :ivar strict_images: the variable rdma_strict_images: whether an image may be named by its digest alone
     """
 
     run: str
@@ -79,6 +81,8 @@ class RunStart:
     versions: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     resumes: typing.Tuple[Resume, ...] = ()
     by_pods: typing.Tuple[str, ...] = ()
+    images: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    strict_images: bool = False
     schema: int = FACT_SCHEMA
 
 

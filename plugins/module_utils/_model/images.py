@@ -5,9 +5,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 
 Form = typing.Literal["digest", "tag"]
+_DIGEST = re.compile(r".+@sha256:[0-9a-f]{64}")
+
+
+def by_digest(image: str) -> bool:
+    """Whether the name of an image says which one it is: what a tag names may differ from node to node, and from day to day."""
+    return _DIGEST.fullmatch(image) is not None
 
 
 @dataclasses.dataclass(frozen=True)

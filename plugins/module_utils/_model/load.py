@@ -76,8 +76,7 @@ def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
     try:
         return _fast(cls)(data)
     except Exception:  # whatever it is, the exact way raises it again or knows better
-        pass
-    return load_exactly(cls, data, path)
+        return load_exactly(cls, data, path)
 
 
 Loader = typing.Callable[[typing.Any], typing.Any]

@@ -13,8 +13,8 @@ NAMESPACE = "linerate-measure"
 LABEL, OWN, PREPARED = "linerate.rdma/measure", "own", "prepared"
 #: how an admin prepares it
 PREPARE = (
-    f"kubectl create namespace {NAMESPACE}; "
-    f"kubectl label namespace {NAMESPACE} {LABEL}={PREPARED} pod-security.kubernetes.io/enforce=privileged; give tenants no rights there"
+    f"kubectl apply -f docs/rbac/measuring.yml, which makes {NAMESPACE} with the label {LABEL}={PREPARED} and lets the group of the user work there; "
+    "give tenants no rights in it"
 )
 
 #: why no pod may measure on a fabric: cause and remedy

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the user of the kubeconfig may do. Made by _check/operators/rbac.py, asked by _observe/rights.py."""
+"""What the user of the kubeconfig may do. Made by rights_needed.py, asked by _observe/rights.py."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Right:
     :ivar kind: as _observe/kubernetes.py names it
     :ivar namespace: empty for all of them, and for what has none
     :ivar name: of the one object; empty for all
+    :ivar power: the row of powers.py that it belongs to
     """
 
     need: str
@@ -24,14 +25,18 @@ class Right:
     namespace: str = ""
     subresource: str = ""
     name: str = ""
+    power: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Denied:
-    """:ivar text: the right as RBAC names it: ``patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator``"""
+    """:ivar text: the right as RBAC names it: ``patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator``
+    :ivar power: of the right; empty in facts of an older release
+    """
 
     need: str
     text: str
+    power: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -228,7 +228,7 @@ def _remedy(status: int, text: str) -> str:
     if status == 401:
         return "The token or the client certificate in the kubeconfig is wrong or has expired: renew it, or what K8S_AUTH_* name"
     if status == 403 and "admission webhook" not in text:  # a webhook's own refusal has another cause
-        return "Give the user the rights of docs/rbac.yml, and for observers those of docs/rbac-observers.yml"
+        return "Give the user the rights of docs/rbac that the stage needs: linerate.rdma.validate names the files"
     cause = explain(text)
     return f"{cause.why} {cause.remedy}" if cause is not None else ""
 
@@ -632,7 +632,7 @@ def again(attempt: typing.Callable[[], T]) -> T:
             if not error.passing:
                 raise
         # not all at once again
-        time.sleep(pause * random.uniform(0.5, 1.5))
+        time.sleep(pause * random.SystemRandom().uniform(0.5, 1.5))
     return attempt()
 
 

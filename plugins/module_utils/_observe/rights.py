@@ -12,7 +12,7 @@ from .kubernetes import KINDS, ApiError, Cluster, Resource, group_of
 
 def observe(cluster: Cluster, rights: typing.Sequence[Right]) -> RightsFacts:
     """:raises ApiError: no answer, or none that says yes or no"""
-    return RightsFacts(len(rights), tuple(Denied(right.need, text_of(right)) for right in rights if not _allowed(cluster, right)))
+    return RightsFacts(len(rights), tuple(Denied(right.need, text_of(right), right.power) for right in rights if not _allowed(cluster, right)))
 
 
 def text_of(right: Right) -> str:

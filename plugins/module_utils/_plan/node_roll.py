@@ -55,7 +55,7 @@ class Cluster:
         kinds = [kind for kind in ("MachineConfigPool", *HOST_KINDS) if kind in self.unread]
         if kinds and node.name in self.machines:
             told = "; ".join(f"{kind}: {self.unread[kind]}" for kind in kinds)
-            return f"whether the machine config operator reboots it is not known ({told}). Give the user of the kubeconfig the right to read it: docs/rbac.yml."
+            return f"whether the machine config operator reboots it is not known ({told}). Give the user of the kubeconfig the rights of docs/rbac/look.yml."
         why, remedy = in_the_way(node, self.machine_pools, self.nodes, inventory)
         return f"{why}. {remedy}." if why else ""
 
@@ -94,7 +94,7 @@ def plan(
     missing = {kind: why for kind, why in cluster.unread.items() if kind in ("Pod", "PodDisruptionBudget")}
     if resets and missing:
         told = "; ".join(f"{kind}: {why}" for kind, why in missing.items())
-        refusal = f"What a drain would take from the nodes is not known ({told}). Give the user of the kubeconfig the right to list it (docs/rbac.yml)."
+        refusal = f"What a drain would take from the nodes is not known ({told}). Give the user of the kubeconfig the right to list it (docs/rbac/look.yml)."
         return RollPlan(tuple(steps), most, limit, refusal)
     # those of a pool that is under way are away for it
     ours = {step.node for step in steps if step.goes or (step.pool and step.phase == "wait")}

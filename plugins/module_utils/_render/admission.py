@@ -2,7 +2,7 @@
 
 """What lets OpenShift admit the pods of the collection: they add IPC_LOCK and run as their image's user, which ``restricted-v2`` refuses.
 
-The constraints are those of ``restricted-v2`` in all else. docs/rbac-openshift.yml is the same for an admin to apply; a test holds the two together.
+The constraints are those of ``restricted-v2`` in all else. docs/rbac/measuring-openshift.yml is the same for an admin to apply; a test holds the two together.
 [openshift/api security/v1 types.go; openshift/cluster-kube-apiserver-operator bindata scc-restricted-v2]
 """
 

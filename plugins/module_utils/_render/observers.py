@@ -23,7 +23,6 @@ _SECURITY = {
     "security.openshift.io/scc.podSecurityLabelSync": "false",
 }
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_DIGEST = re.compile(r".+@sha256:[0-9a-f]{64}")
 
 
 def objects(wanted: Wanted, prepared: bool = False) -> typing.Tuple[Object, ...]:
@@ -41,11 +40,6 @@ def objects(wanted: Wanted, prepared: bool = False) -> typing.Tuple[Object, ...]
     around = () if prepared else (_namespace(wanted),)
     admitted = _admission(wanted) if wanted.openshift and not prepared else ()
     return (*around, _service_account(wanted), *admitted, daemon_set(wanted))
-
-
-def by_digest(image: str) -> bool:
-    """Whether the name of an image says which one it is: what a tag names may differ from node to node."""
-    return _DIGEST.fullmatch(image) is not None
 
 
 def daemon_set(wanted: Wanted) -> Object:

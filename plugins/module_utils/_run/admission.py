@@ -27,8 +27,8 @@ def admitted(
     """The fabrics, with an account in ``pods.service_account`` whose pods are admitted.
 
     The account is in the namespace of the measurement alone, and on OpenShift the constraints are bound to it there. A fabric that names an account keeps
-    it, and what an admin has prepared (docs/rbac-openshift.yml) is left as it is. What is made here is gone afterwards: admission looks at pods when they
-    are made, and these use no token.
+    it, and what an admin has prepared (docs/rbac/measuring-openshift.yml) is left as it is. What is made here is gone afterwards: admission looks at pods
+    when they are made, and these use no token.
 
     :param run: that owns what is made
     :param own: whether the namespace of the measurement is the collection's own. Its account ``default`` comes a moment later, so that pods take ours

@@ -32,7 +32,7 @@ SELECTOR = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
 #: seconds between two looks at what is to go; for which news is gathered before it is judged
 LOOK, SETTLE = 1.0, 0.2
 #: whom to ask for what the user may not do
-RIGHTS = "Have an admin of the cluster prepare the namespace: kubectl apply -f docs/rbac-observers.yml; docs/observers.md says what that gives"
+RIGHTS = "Have an admin of the cluster prepare the namespace: kubectl apply -f docs/rbac/observers.yml; docs/observers.md says what that gives"
 
 
 class ForeignNamespace(RdmaError):

@@ -127,7 +127,7 @@ class Installer:
                 shared = applied.kind != "Subscription" and wish.namespace in (applied.namespace, applied.name)
                 if applied.action == "refused" and (shared or applied.fabric == wish.package):
                     why = f"the API server refuses {applied.kind} {applied.name}: {applied.refusal}"
-                    remedy = "Correct what it names, or give the user of the kubeconfig the rights of docs/rbac.yml"
+                    remedy = "Correct what it names, or give the user of the kubeconfig the rights of docs/rbac/operators-olm.yml"
                     yield OperatorStand(wish.package, wish.namespace, "failed", why, remedy)
                     break
 
@@ -188,7 +188,7 @@ class Installer:
         stand, trouble = step.stand, step.trouble
         refusal = self._approved.get((stand.namespace, step.approve), "")
         if refusal:
-            remedy = "Give the user of the kubeconfig the rights of docs/rbac.yml"
+            remedy = "Give the user of the kubeconfig the rights of docs/rbac/operators-olm.yml"
             return dataclasses.replace(stand, phase="failed", detail=f"InstallPlan {step.approve} cannot be approved: {refusal}", remedy=remedy)
         if trouble is None:
             self._since.pop(stand.package, None)
@@ -280,4 +280,4 @@ def _split(place: str) -> Place:
 
 def _unread(wish: OperatorWish, unread: typing.Mapping[str, str]) -> OperatorStand:
     why = f"what OLM has could not be read: {'; '.join(f'{kind}: {error}' for kind, error in sorted(unread.items()))}"
-    return OperatorStand(wish.package, wish.namespace, "waiting", why, "Check the kubeconfig, and give its user the rights of docs/rbac.yml")
+    return OperatorStand(wish.package, wish.namespace, "waiting", why, "Check the kubeconfig, and give its user the rights of docs/rbac/operators-olm.yml")

@@ -51,7 +51,7 @@ class TuningSetter:
         before = self._stand(text, 0.0)
         (outcome,) = apply_all(self._cluster, [("", wanted)], check_mode, self._clock, self._pause)
         if outcome.applied.action == "refused":
-            remedy = "Correct what it names, or give the user of the kubeconfig the rights of docs/rbac.yml."
+            remedy = "Correct what it names, or give the user of the kubeconfig the rights of docs/rbac/tuning.yml."
             return TuningSet("tuned", refusal=f"the API server refuses the Tuned: {outcome.applied.refusal}", remedy=remedy), (outcome,), ()
         if check_mode:
             stand = dict.fromkeys(self._nodes, NodeSetting("planned")) if outcome.changed else before

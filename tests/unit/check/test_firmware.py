@@ -191,7 +191,7 @@ def test_what_the_operator_of_nvidia_says() -> None:
     (stored,) = judged(fleet, nics=NicDevices((dataclasses.replace(card().devices[0], firmware="28.43.1014"),)))
     assert "28.43.1014 is on its flash (NicDevice)" in stored.why
     (unread,) = judged(fleet, nics=NicDevices(errors=("GET nicdevices: forbidden",)))
-    assert unread.subject == "NicDevice" and unread.status == "warn" and "docs/rbac.yml" in unread.remedy
+    assert unread.subject == "NicDevice" and unread.status == "warn" and "docs/rbac/look.yml" in unread.remedy
 
 
 def test_nodes_that_are_called_by_their_addresses_are_told_apart() -> None:

@@ -209,7 +209,7 @@ def test_what_cannot_be_read_is_unknown() -> None:
     found = one(dataclasses.replace(seen(pods={"a": play.running()}), unread=("pods is forbidden",)))
     assert (found.phase, found.reason) == ("ready", "")
     found = one(dataclasses.replace(seen(), unread=("pods is forbidden",)))
-    assert (found.reason, found.detail, "kubectl apply -f docs/rbac-observers.yml" in found.remedy) == ("unread", "pods is forbidden", True)
+    assert (found.reason, found.detail, "kubectl apply -f docs/rbac/observers.yml" in found.remedy) == ("unread", "pods is forbidden", True)
 
 
 def test_the_first_words_of_a_long_refusal_stay() -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rights that the stages need, and docs/rbac.yml, which grants them: neither more nor less."""
+"""The rights that the stages need, and the files of docs/rbac, which grant them: neither more nor less."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.rbac import check, needed
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.rbac import check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.powers import check as named_files
+from ansible_collections.linerate.rdma.plugins.module_utils._model import powers
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Denied, Right, RightsFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import needed, needed_powers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import attributes, observe, text_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from dev import rbac
 
-MANIFEST = yaml.safe_load((pathlib.Path(__file__).parents[3] / "docs/rbac.yml").read_text(encoding="utf-8"))["items"]
+ROOT = pathlib.Path(__file__).parents[3]
 #: its namespace
-OPERATOR = "sriov-network-operator"
+OPERATOR = rbac.OPERATOR
+INTENT = rbac.everything()
 
 
 def fabric(name: str, profile: str, ipam: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
@@ -39,35 +44,15 @@ def shares(kind: str) -> typing.Dict[str, typing.Any]:
     return {"type": "nv-ipam", "range": "10.0.0.0/16", "pool": {"name": "pool", "kind": kind, "namespace": "sriov-network-operator"}}
 
 
-INTENT = parse_intent(
-    [
-        fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"}),
-        fabric("b", "sriov_infiniband", shares("IPPool")),
-        fabric("c", "sriov_infiniband", shares("CIDRPool")),
-        fabric("d", "macvlan", {"type": "whereabouts", "range": "10.4.0.0/16"}),
-        fabric("e", "rdma_shared", {"type": "whereabouts", "range": "10.5.0.0/16"}),
-        fabric("f", "ipoib", {"type": "whereabouts", "range": "10.6.0.0/16"}),
-        fabric("g", "host_device", {"type": "whereabouts", "range": "10.7.0.0/16"}),
-    ],
-    None,
-    {
-        "node_pool": {"max_unavailable": 1},
-        "bios": {"iommu": True},
-        "disruption": "reboot",
-        "tuning": {"set": True},
-        "host": {"memlock": {"by": "machine_config", "limit_gib": 64}, "kubelet": {"cpu_manager_policy": "static"}, "gpudirect": "peermem"},
-    },
-)
-
-
-def granted(group: str) -> typing.Set[typing.Tuple[str, str, str, str, str]]:
-    """(verb, API group, resource, namespace, name) of all that the manifest gives to a group; an empty namespace or name is all of them."""
-    roles = {(item["kind"], item["metadata"]["name"]): item for item in MANIFEST if item["kind"].endswith("Role")}
-    rights = set()
-    for binding in MANIFEST:
+def granted(power: str, group: str = rbac.OPERATORS) -> typing.Set[typing.Tuple[str, ...]]:
+    """(verb, API group, resource, namespace, name) of all that a file gives to a group; an empty namespace or name is all of them."""
+    items = yaml.safe_load((ROOT / f"docs/rbac/{power}.yml").read_text(encoding="utf-8"))["items"]
+    roles = {(item["kind"], item["metadata"]["name"], item["metadata"].get("namespace", "")): item for item in items if item["kind"].endswith("Role")}
+    rights: typing.Set[typing.Tuple[str, ...]] = set()
+    for binding in items:
         if binding["kind"].endswith("Binding") and group in {subject["name"] for subject in binding["subjects"]}:
-            for rule in roles[(binding["roleRef"]["kind"], binding["roleRef"]["name"])]["rules"]:
-                namespace = binding["metadata"].get("namespace", "")
+            namespace = binding["metadata"].get("namespace", "")
+            for rule in roles[(binding["roleRef"]["kind"], binding["roleRef"]["name"], namespace)]["rules"]:
                 kinds = [(api, resource) for api in rule["apiGroups"] for resource in rule["resources"]]
                 rights |= {(verb, *kind, namespace, name) for verb in rule["verbs"] for kind in kinds for name in rule.get("resourceNames", [""])}
     return rights
@@ -79,8 +64,69 @@ def as_granted(right: Right) -> typing.Tuple[str, ...]:
     return (spec["verb"], spec["group"], name, spec["namespace"], spec["name"])
 
 
-def test_the_manifest_grants_what_is_needed_and_nothing_else() -> None:
-    assert granted("linerate-rdma-operators") == {as_granted(right) for right in needed(INTENT, OPERATOR, olm=True)}
+def test_the_files_are_made_of_the_rights() -> None:
+    made = rbac.files()
+    assert {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs/rbac").iterdir()} == made
+
+
+@pytest.mark.parametrize("power", sorted({right.power for right in rbac.rights()} - {powers.OLM_REMOVAL}))
+def test_a_file_grants_what_its_power_needs_and_nothing_else(power: str) -> None:
+    assert granted(power) == {as_granted(right) for right in rbac.rights() if right.power == power}
+
+
+def test_each_right_is_of_a_power_that_has_a_file() -> None:
+    assert {right.power for right in rbac.rights()} == set(powers.NAMES) - {powers.HELM, powers.ADMISSION}
+
+
+@pytest.mark.parametrize("power", powers.POWERS, ids=powers.NAMES)
+def test_a_file_says_what_it_equals_and_why(power: powers.Power) -> None:
+    head = (ROOT / power.path).read_text(encoding="utf-8").partition("apiVersion")[0]
+    told = " ".join(line.lstrip("# ") for line in head.splitlines())
+    assert f"Equals: {power.equals or 'neither cluster-admin nor root on the nodes'}." in told and power.why.replace("`", "'") in told
+
+
+def test_what_writes_with_no_name_in_all_namespaces_is_few() -> None:
+    """Each of these is told in docs/rbac/README.md, and in its own file."""
+    writes = [right for right in rbac.rights() if right.verb not in ("get", "list", "watch") and right.power not in (powers.OLM, powers.OLM_REMOVAL)]
+    assert {(right.power, as_granted(right)[2]) for right in writes if not (right.namespace or right.name)} == {
+        (powers.NVIDIA, "macvlannetworks"),
+        (powers.NVIDIA, "ipoibnetworks"),
+        (powers.NVIDIA, "hostdevicenetworks"),
+        (powers.MACHINES, "machineconfigpools"),
+        (powers.ROLL, "nodes"),
+        (powers.ROLL, "pods/eviction"),
+        (powers.FIRMWARE, "nicconfigurationtemplates"),
+    }
+
+
+def test_only_who_installs_operators_is_cluster_admin() -> None:
+    admins = set()
+    for name in powers.NAMES:
+        items = yaml.safe_load((ROOT / f"docs/rbac/{name}.yml").read_text(encoding="utf-8"))["items"]
+        admins |= {name for item in items if item.get("roleRef", {}).get("name") == "cluster-admin"}
+    assert admins == {powers.HELM, powers.OLM_REMOVAL}
+
+
+def test_the_powers_of_an_intent_are_those_that_it_uses() -> None:
+    plain = parse_intent([fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"})])
+    assert [power.name for power in needed_powers(plain)] == [powers.LOOK, powers.CHANGE, powers.SRIOV, powers.MEASURING]
+    tuned = parse_intent([fabric("a", "macvlan", {"type": "whereabouts", "range": "10.1.0.0/16"})], None, {"tuning": {"set": True}})
+    assert {power.name for power in needed_powers(tuned)} - {power.name for power in needed_powers(plain)} == {powers.ATTACHMENTS, powers.TUNING}
+
+
+def test_validate_names_the_files_of_an_intent() -> None:
+    plain = parse_intent([fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"})])
+    found = {item.subject: item for item in named_files(plain)}
+    assert {item.status for item in found.values()} == {"pass"}
+    wanted = [name for name, item in found.items() if item.measured == "needed by this intent"]
+    assert wanted == [f"docs/rbac/{name}.yml" for name in (powers.LOOK, powers.CHANGE, powers.SRIOV, powers.MEASURING)]
+    assert "equals root on the nodes" in found["docs/rbac/network-sriov.yml"].expected
+    assert "docs/rbac/machine-configs.yml" not in found
+
+
+def test_what_is_denied_names_the_file_to_apply() -> None:
+    (finding,) = check(RightsFacts(40, (Denied("network", "patch a", powers.SRIOV), Denied("network", "patch b", powers.POOLS))))
+    assert "kubectl apply -f docs/rbac/network-sriov.yml -f docs/rbac/network-pools.yml" in finding.remedy
 
 
 def test_what_olm_needs_is_asked_for_where_it_installs() -> None:
@@ -89,15 +135,9 @@ def test_what_olm_needs_is_asked_for_where_it_installs() -> None:
 
 
 def test_viewers_may_only_read() -> None:
-    viewers = granted("linerate-rdma-viewers")
-    assert {verb for verb, *_rest in viewers} == {"get", "list", "watch"}
-    # what only those list who run pods and jobs
-    beyond = {("list", "", kind, "training", "") for kind in ("events", "configmaps")}
-    assert viewers == {right for right in granted("linerate-rdma-operators") if right[0] in ("list", "watch")} - beyond | {
-        ("get", "", "namespaces", "", ""),
-        ("get", "", "configmaps", "sriov-network-operator", "supported-nic-ids"),
-        ("get", "security.openshift.io", "securitycontextconstraints", "", "linerate-rdma"),
-    }
+    assert {verb for verb, *_rest in granted(powers.LOOK, rbac.VIEWERS)} == {"get", "list", "watch"}
+    assert granted(powers.LOOK, rbac.VIEWERS) == granted(powers.LOOK)
+    assert not any(granted(name, rbac.VIEWERS) for name in powers.NAMES if name not in (powers.LOOK, powers.HELM, powers.OLM_REMOVAL))
 
 
 def test_each_kind_has_a_path() -> None:
@@ -129,13 +169,13 @@ class Api:
 def test_what_the_server_denies_is_named() -> None:
     facts = observe(typing.cast(Cluster, Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}})), needed(INTENT, OPERATOR))
     assert {denied.need for denied in facts.denied} == {"host", "jobs", "network", "namespaces", "settle", "tuning"}
-    assert Denied("network", "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator") in facts.denied
+    assert Denied("network", "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator", powers.SRIOV) in facts.denied
     assert load(RightsFacts, to_data(facts), "rights") == facts
     found = {finding.subject: finding for finding in check(facts)}
     assert {subject: finding.status for subject, finding in found.items()} == {
         "stage network": "fail",
         "stage host": "fail",
-        "namespaces of the pods": "warn",
+        "namespaces of the jobs": "warn",
         "training jobs": "warn",
         "bringing nodes to what is wanted": "warn",
         "stage tuning": "fail",
@@ -173,12 +213,10 @@ def test_only_what_the_intent_needs_is_asked_for() -> None:
         None,
         {"host": {"memlock": {"by": "containerd", "limit_gib": 64}}},
     )
-    by_containerd = dataclasses.replace(
-        by_containerd,
-        fabrics=tuple(dataclasses.replace(item, network=dataclasses.replace(item.network, namespace=f"pods-of-{item.name}")) for item in by_containerd.fabrics),
-    )
     assert "MachineConfig" not in {right.kind for right in needed(by_containerd, OPERATOR)}
-    assert {right.namespace for right in needed(by_containerd, OPERATOR) if right.need == "host"} == {"pods-of-b"}
+    assert {right.namespace for right in needed(by_containerd, OPERATOR) if right.need == "host"} == {"linerate-measure"}
+    without = dataclasses.replace(by_containerd, fabrics=by_containerd.fabrics[:1])
+    assert not [right for right in needed(without, OPERATOR) if right.need == "host"]
 
 
 def test_what_is_denied_is_told_of_the_stage_that_needs_it() -> None:

@@ -39,8 +39,36 @@ def test_the_definition_becomes_a_build_with_all_that_is_needed(context: pathlib
     assert "introspect.py introspect --user-bindep=bindep.txt" in steps and "ansible-galaxy collection install" in steps
     assert "helm [platform:rpm]" in (context / "_build" / "bindep.txt").read_text(encoding="utf-8").splitlines()
     wanted = yaml.safe_load((context / "_build" / "requirements.yml").read_text(encoding="utf-8"))["collections"]
-    assert {item["name"] for item in wanted} == {"linerate.rdma", "awx.awx"}
+    assert {item["name"] for item in wanted} == {"linerate.rdma", "kubernetes.core", "awx.awx"}
     assert {"name": "linerate.rdma", "version": f">={COLLECTION_VERSION}"} in wanted
+
+
+def test_each_stage_of_the_build_takes_the_versions_that_are_tested(context: pathlib.Path, root: pathlib.Path) -> None:
+    """An ARG is there for the commands of its stage, and not in the image."""
+    pinned = (root / "dev" / "runner.txt").read_text(encoding="utf-8")
+    assert (context / "_build" / "constraints" / "ee-constraints.txt").read_text(encoding="utf-8") == pinned
+    assert (root / "meta" / "ee-constraints.txt").read_text(encoding="utf-8") == pinned
+    stages = re.split(r"^FROM ", (context / "Containerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    steps = [(stage, re.search(r"^RUN .*(ANSIBLE_INSTALL_REFS|scripts/assemble|install-from-bindep)", stage, flags=re.MULTILINE)) for stage in stages]
+    found = [(stage, step.start()) for stage, step in steps if step is not None]
+    assert len(found) == 3
+    assert all(-1 < stage.find("ARG PIP_CONSTRAINT=/usr/share/linerate-rdma/ee-constraints.txt") < start for stage, start in found)
+
+
+def test_what_is_required_has_an_upper_bound_and_the_tested_version_is_in_it(root: pathlib.Path) -> None:
+    pins = dict(
+        line.split("==") for name in ("test-requirements.txt", "dev/runner.txt") for line in (root / name).read_text(encoding="utf-8").split() if "==" in line
+    )
+    for line in required(root):
+        name, bound = re.fullmatch(r"([a-z]+)>=[\d.]+,<(\d+)", line).groups()  # type: ignore[union-attr]
+        assert int(pins[name].split(".")[0]) == int(bound) - 1
+    given = yaml.safe_load((root / "execution-environment.yml").read_text(encoding="utf-8"))["dependencies"]
+    assert all("<" in item["version"] for item in given["galaxy"]["collections"] if item["name"] != "linerate.rdma")
+    assert "<" in given["ansible_core"]["package_pip"] and "<" in given["ansible_runner"]["package_pip"]
+    bounds = {yaml.safe_load((root / "requirements.yml").read_text(encoding="utf-8"))["collections"][0]["version"]}
+    bounds |= {item["version"] for item in given["galaxy"]["collections"] if item["name"] == "kubernetes.core"}
+    bounds.add(yaml.safe_load((root / "galaxy.yml").read_text(encoding="utf-8"))["dependencies"]["kubernetes.core"])
+    assert bounds == {">=5.0.0,<7.0.0"}
 
 
 def names(lines: typing.Iterable[str]) -> typing.Set[str]:

@@ -108,7 +108,7 @@ def test_no_kubeconfig_at_all_names_where_it_was_looked_for(
     ("code", "said", "remedy"),
     [
         (401, "Unauthorized", "wrong or has expired: renew it"),
-        (403, 'User "x" cannot get path "/version"', "the rights of docs/rbac.yml"),
+        (403, 'User "x" cannot get path "/version"', "the rights of docs/rbac that the stage needs"),
         (503, "the server is shutting down", ""),
     ],
 )

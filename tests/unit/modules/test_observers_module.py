@@ -331,7 +331,7 @@ def test_who_is_refused_leaves_nothing(worlds: Worlds, call: Call, kind: str, tm
     world.refuses = {kind: f"{kind.lower()}s is forbidden: User viewer cannot patch resource"}
     options = run_of(tmp_path, "run-1")
     code, answer = call(**options)
-    assert (code, "cannot patch resource" in answer["msg"], "docs/rbac-observers.yml" in answer["failure"]["remedy"]) == (1, True, True)
+    assert (code, "cannot patch resource" in answer["msg"], "docs/rbac/observers.yml" in answer["failure"]["remedy"]) == (1, True, True)
     # the next look at it finds it gone
     world.object(f"/api/v1/namespaces/{NAMESPACE}")
     assert world.all("Namespace") == []
@@ -411,12 +411,13 @@ def test_events_only_explain(worlds: Worlds, call: Call, monkeypatch: pytest.Mon
 def granted() -> typing.Set[typing.Tuple[str, str, str]]:
     """(verb, resource, namespace) that an admin gives for a prepared namespace, beside the rights to look at the cluster."""
     found = set()
-    items = [item for name in ("rbac.yml", "rbac-observers.yml") for item in yaml.safe_load((ROOT / "docs" / name).read_text(encoding="utf-8"))["items"]]
-    roles = {(item["kind"], item["metadata"]["name"]): item for item in items if item["kind"].endswith("Role")}
+    items = [item for name in ("look", "change", "observers") for item in yaml.safe_load((ROOT / f"docs/rbac/{name}.yml").read_text(encoding="utf-8"))["items"]]
+    roles = {(item["kind"], item["metadata"]["name"], item["metadata"].get("namespace", "")): item for item in items if item["kind"].endswith("Role")}
     for binding in items:
         if binding["kind"].endswith("Binding") and "linerate-rdma-operators" in {subject["name"] for subject in binding["subjects"]}:
-            for rule in roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]["rules"]:
-                found |= {(verb, kind, binding["metadata"].get("namespace", "")) for verb in rule["verbs"] for kind in rule["resources"]}
+            space = binding["metadata"].get("namespace", "")
+            for rule in roles[binding["roleRef"]["kind"], binding["roleRef"]["name"], space]["rules"]:
+                found |= {(verb, kind, space) for verb in rule["verbs"] for kind in rule["resources"]}
     return found
 
 

@@ -116,7 +116,7 @@ def test_a_module_without_pipelining(cluster: Cluster) -> None:
     ("fault", "said"),
     [
         (Fault(cut=40), "the API server says: Success. But the command's end mark on stdout and stderr did not come; 24 bytes of stdout"),
-        (Fault(refuse=403, words="forbidden"), "exec in pod observers/worker-1: forbidden. Give the user the rights of docs/rbac.yml"),
+        (Fault(refuse=403, words="forbidden"), "exec in pod observers/worker-1: forbidden. Give the user the rights of docs/rbac that the stage needs"),
         (Fault(words='container not found ("main")'), "The container must run, and its image needs sh, head and cat"),
         (Fault(silent=True), "did not begin within 0.5 s"),
     ],

@@ -77,7 +77,7 @@ class Rude:
         with self._tls.wrap_socket(accepted, server_side=True) if self._tls else accepted as connection:
             head = connection.recv(65536).decode()
             key = next(line.split(": ")[1] for line in head.split("\r\n") if line.lower().startswith("sec-websocket-key"))
-            accept = base64.b64encode(hashlib.sha1(f"{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode()).digest()).decode()
+            accept = base64.b64encode(hashlib.sha1(f"{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode(), usedforsecurity=False).digest()).decode()
             lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Accept: {accept}"]
             connection.sendall("\r\n".join([*lines, f"Sec-WebSocket-Protocol: {V5}", "", ""]).encode())
             connection.sendall(self._sent)
@@ -183,7 +183,7 @@ def test_what_had_not_begun_is_asked_for_again(server: ExecServer, fault: Fault)
     ("fault", "asked", "said"),
     [
         (Fault(refuse=503, words="overloaded"), 3, "overloaded"),
-        (Fault(refuse=403, words='pods "pod" is forbidden'), 1, "is forbidden. Give the user the rights of docs/rbac.yml"),
+        (Fault(refuse=403, words='pods "pod" is forbidden'), 1, "is forbidden. Give the user the rights of docs/rbac that the stage needs"),
         (Fault(refuse=404, words='pods "pod" not found'), 1, "not found"),
         (Fault(words='container not found ("main")'), 1, 'did not begin: the API server says: container not found ("main"). The container must run'),
     ],

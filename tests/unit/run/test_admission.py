@@ -20,7 +20,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.admission impor
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
 
-MANIFEST = yaml.safe_load((pathlib.Path(__file__).parents[3] / "docs/rbac-openshift.yml").read_text(encoding="utf-8"))["items"]
+#: without the namespace
+MANIFEST = yaml.safe_load((pathlib.Path(__file__).parents[3] / "docs/rbac/measuring-openshift.yml").read_text(encoding="utf-8"))["items"][1:]
 #: kinds in the order in which they are made, each with its namespace
 MADE = (("SecurityContextConstraints", ""), ("ServiceAccount", NAMESPACE), ("Role", NAMESPACE), ("RoleBinding", NAMESPACE))
 #: the same where earlier releases made them: in a namespace of jobs
@@ -169,7 +170,7 @@ def test_who_may_not_make_it_is_told_what_to_ask_for_and_nothing_stays(openshift
     with pytest.raises(ApiError) as caught, admitted(cluster(openshift), fabrics(), "run-1"):
         pytest.fail("pods would be made that nobody admits")
     assert f"may not make a {kind}" in str(caught.value)
-    assert caught.value.remedy and "docs/rbac-openshift.yml" in caught.value.remedy and "linerate.rdma/measure=prepared" in caught.value.remedy
+    assert caught.value.remedy and "docs/rbac/measuring-openshift.yml" in caught.value.remedy and "linerate.rdma/measure=prepared" in caught.value.remedy
     assert openshift.kinds == []
 
 
@@ -196,7 +197,7 @@ def test_in_a_namespace_that_an_admin_has_prepared_elsewhere_nothing_is_made(pla
 
 
 def test_the_manifest_for_admins_is_what_a_run_makes() -> None:
-    made = [{**item, "metadata": {key: value for key, value in item["metadata"].items() if key != "labels"}} for item in objects(["training"])]
+    made = [{**item, "metadata": {key: value for key, value in item["metadata"].items() if key != "labels"}} for item in objects([NAMESPACE])]
     assert made == MANIFEST
 
 

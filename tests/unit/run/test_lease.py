@@ -446,7 +446,7 @@ def test_a_refused_right_is_no_wait(api: FakeApi, clock: Clock) -> None:
         return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "may not create leases"}
 
     api.write = refuse  # type: ignore[method-assign]
-    with pytest.raises(ApiError, match=r"docs/rbac\.yml"):
+    with pytest.raises(ApiError, match=r"docs/rbac that the stage needs"):
         take(keeper(api, clock), clock)
     assert clock.pauses == []
 

@@ -600,7 +600,7 @@ def test_an_approval_that_is_refused(served: Served, monkeypatch: pytest.MonkeyP
         return real(method, path, body, **more)
 
     monkeypatch.setattr(world, "write", write)
-    assert "docs/rbac.yml" in failed(run(world), "cannot be approved: installplans is forbidden").remedy
+    assert "docs/rbac/operators-olm.yml" in failed(run(world), "cannot be approved: installplans is forbidden").remedy
 
 
 def test_an_object_that_is_refused_names_its_operator(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -330,6 +330,8 @@ class _Made:
         facts: typing.Dict[typing.Any, typing.Any] = {
             "nodes": names,
             "variables": VARIABLES[:3],
+            "images": {},
+            "strict_images": False,
             "check_mode": False,
             "hcas": hcas,
             "clock": {name: ObservedClock(NodeClock(1000.0, True, 0.01, 999.9, 1000.1)) for name in names},

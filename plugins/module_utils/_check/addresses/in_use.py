@@ -165,7 +165,7 @@ def _compared(seen: AddressFacts) -> typing.List[Finding]:
     findings = []
     if seen.errors:
         why = f"The API server did not let us read: {'; '.join(seen.errors[:_SHOWN])}."
-        remedy = "Give the user of the kubeconfig the rights of docs/rbac.yml."
+        remedy = "Give the user of the kubeconfig the rights of docs/rbac/look.yml."
         findings.append(Finding("network.address_overlap", "cluster", UNKNOWN, f"{len(seen.errors)} things unread", expected, why, remedy))
     if not seen.pods and not any(taken.kind == "pods" for taken in seen.taken):
         why = "No node has a podCIDR, and no pod has an address of its own yet, so the network of the pods is not known."

@@ -78,7 +78,7 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
     "refused": (
         "The API server refused the pod.",
         f"IPC_LOCK needs a namespace with the label pod-security.kubernetes.io/enforce: privileged, which {NAMESPACE} has unless an admin prepared it without; "
-        "on OpenShift an account whose SCC allows it: oc apply -f docs/rbac-openshift.yml.",
+        "on OpenShift an account whose SCC allows it: oc apply -f docs/rbac/measuring-openshift.yml.",
     ),
     **REFUSALS,
     "stuck": (

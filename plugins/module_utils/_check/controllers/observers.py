@@ -144,7 +144,7 @@ class _Index:
     def _why_not(self, name: str, pod: typing.Optional[ObserverPod]) -> typing.Tuple[str, str, str]:
         seen, daemon, node = self._seen, self._seen.daemon, self._seen.nodes.get(name)
         if seen.unread:
-            return "unread", "; ".join(seen.unread), "Give the user of the kubeconfig the rights: kubectl apply -f docs/rbac-observers.yml"
+            return "unread", "; ".join(seen.unread), "Give the user of the kubeconfig the rights: kubectl apply -f docs/rbac/observers.yml"
         if node is None:
             return "no_node", "the cluster knows no such node", "Name the node as the cluster does; kubectl get nodes lists them"
         if daemon is None:

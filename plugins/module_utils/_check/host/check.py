@@ -78,7 +78,7 @@ def _policy(facts: Facts, loaded: bool) -> Finding:
     subject = f"ClusterPolicy {seen.names[0]}" if len(seen.names) == 1 else "ClusterPolicy"
     if seen.error:
         why = f"It could not be read or changed: {seen.error}."
-        remedy = "Where Helm or another tool owns the field, set driver.rdma.enabled: true there; else give the user the rights of docs/rbac.yml."
+        remedy = "Where Helm or another tool owns the field, set driver.rdma.enabled: true there; else give the user the rights of docs/rbac/peermem.yml."
         return Finding("host.cluster_policy", subject, FAIL if seen.names else UNKNOWN, "not changed" if seen.names else "not read", expected, why, remedy)
     if len(seen.names) != 1:
         why = (

@@ -133,7 +133,7 @@ def _leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         measured, why = "not looked for", "Nobody looked for objects that an earlier intent left."
         if seen is not None:
             measured, why = f"{len(seen.errors)} kinds unread", f"What an earlier intent left can't be told: {'; '.join(seen.errors[:5])}."
-        remedy = "Give the user of the kubeconfig the rights in docs/rbac.yml, and run the stage again."
+        remedy = "Give the user of the kubeconfig the rights in docs/rbac/look.yml, and run the stage again."
         yield Finding(check_id, "cluster", UNKNOWN, measured, expected, why, remedy)
         return
     fabrics = {fabric.name for fabric in intent.fabrics}

@@ -236,7 +236,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         measured="Answers of the API server to each list that the linter asks for.",
         causes=("The user of the kubeconfig lacks a right.",),
         look=("kubectl auth can-i --list",),
-        remedy="Give the user the rights of docs/rbac.yml: `kubectl apply -f docs/rbac.yml`.",
+        remedy="Give the user the rights of docs/rbac/look.yml: `kubectl apply -f docs/rbac/look.yml`.",
     ),
     "network.lint_select": Explanation(
         means="A policy would not select exactly `hcas_per_node` functions on a node. The finding names the nearest match and what differs.",
@@ -264,7 +264,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl auth can-i create namespaces",
             "kubectl get namespace NAMESPACE -o yaml",
         ),
-        remedy="Have an admin make the namespace, or give the user the right (docs/rbac.yml), and run the stage again.",
+        remedy="Have an admin make the namespace, or give the user the right (docs/rbac/namespaces.yml), and run the stage again.",
     ),
     "network.object_accepted": Explanation(
         means=("The API server did not take one of the other objects: a node pool, an address pool, a MachineConfig, a KubeletConfig, a NicClusterPolicy."),

@@ -90,7 +90,7 @@ def _read(seen: OperatorFacts) -> Finding:
     if not seen.errors:
         return ok("operators.read", "cluster", "everything was read", "everything")
     why = f"The API server did not let us read: {'; '.join(seen.errors[:5])}."
-    remedy = "Give the user of the kubeconfig the rights of docs/rbac.yml."
+    remedy = "Give the user of the kubeconfig the rights of docs/rbac/look.yml."
     return Finding("operators.read", "cluster", UNKNOWN, f"{len(seen.errors)} kinds unread", "everything", why, remedy)
 
 

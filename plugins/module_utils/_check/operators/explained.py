@@ -218,7 +218,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl auth can-i --list",
             "kubectl cluster-info",
         ),
-        remedy="Give the user the rights of docs/rbac.yml: `kubectl apply -f docs/rbac.yml`, and bind the user to its roles.",
+        remedy="Give the user the rights of docs/rbac/look.yml: `kubectl apply -f docs/rbac/look.yml`, and bind the user to its roles.",
     ),
     "operators.ready": Explanation(
         means="The operator does not run, so nobody acts on a policy; or not all of its pods do.",
@@ -249,7 +249,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         means=(
             "The user of the kubeconfig lacks a right that a stage needs. It is told before anything is begun, since the API server would refuse it half-way."
         ),
-        measured="SelfSubjectAccessReviews for each right of docs/rbac.yml that this intent needs.",
+        measured="SelfSubjectAccessReviews for each right of docs/rbac that this intent needs.",
         causes=(
             "The user is bound to a role of its own, or to an older one.",
             "The rights for namespaces or teardown were left out on purpose (warn).",
@@ -258,7 +258,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl auth can-i create sriovnetworknodepolicies.sriovnetwork.openshift.io -n NAMESPACE",
             "kubectl auth can-i --list",
         ),
-        remedy="Bind the user to the roles in docs/rbac.yml: `kubectl apply -f docs/rbac.yml`.",
+        remedy="Have an admin of the cluster apply the files that the finding names: `kubectl apply -f docs/rbac/look.yml`.",
     ),
     "operators.single": Explanation(
         means="There must be one SR-IOV network operator, where the intent says. Two change the same nodes, each undoing what the other did.",

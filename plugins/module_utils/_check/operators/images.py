@@ -51,7 +51,7 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> typing.Tuple[Fin
     """One finding for each image, or one that says why nothing is known."""
     if seen is None or seen.errors:
         why = f"The API server did not let us read: {'; '.join(seen.errors[:5])}." if seen else "The API server was not asked."
-        remedy = "Give the user of the kubeconfig the rights of docs/rbac.yml, and run the stage again."
+        remedy = "Give the user of the kubeconfig the rights of docs/rbac/look.yml, and run the stage again."
         return (Finding("operators.image", "cluster", UNKNOWN, "mirror rules not read", "all mirror rules and lists of registries", why, remedy),)
     return tuple(_image(image, keys, seen) for image, keys in sorted(_users(intent, seen).items()))
 

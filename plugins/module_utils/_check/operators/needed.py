@@ -31,7 +31,7 @@ def check(intent: Intent, seen: typing.Optional[OperatorsSeen], nodes: typing.Se
         if seen.errors:
             why = f"The API server did not let us read: {'; '.join(seen.errors[:5])}."
             yield Finding(
-                CHECK, row.operator.name, UNKNOWN, "not all was read", _expected(row), why, "Give the user of the kubeconfig the rights of docs/rbac.yml."
+                CHECK, row.operator.name, UNKNOWN, "not all was read", _expected(row), why, "Give the user of the kubeconfig the rights of docs/rbac/look.yml."
             )
         else:
             yield _one(row, seen, nodes)

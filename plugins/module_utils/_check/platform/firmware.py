@@ -147,7 +147,7 @@ def unread(nics: NicDevices) -> typing.Iterator[Finding]:
     """That NVIDIA's operator could not be asked; the HCAs themselves are judged all the same."""
     if nics.errors:
         why = f"So whether NVIDIA's NIC configuration operator decides on the firmware is not known: {'; '.join(nics.errors[:3])}."
-        remedy = "Give the user the rights of docs/rbac.yml: list nicdevices.configuration.net.nvidia.com. Without a cluster set platform_nic_devices: false."
+        remedy = "Give the user the rights of docs/rbac/look.yml (list nicdevices). Without a cluster set platform_nic_devices: false."
         yield Finding("platform.firmware", "NicDevice", WARN, "unread", "objects of NVIDIA's operator, or none", why, remedy)
 
 

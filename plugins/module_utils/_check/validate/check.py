@@ -27,7 +27,7 @@ from ..._model.told import told, told_by
 from ..addresses import arithmetic as ranges
 from ..compare import check as compare
 from ..ids import CHECKS
-from . import conflicts, controller, operators, pod_security, profile_keys, tuning
+from . import conflicts, controller, images, operators, pod_security, powers, profile_keys, tuning
 
 #: variables that the collection reads from the inventory
 VARIABLES = (
@@ -40,6 +40,7 @@ VARIABLES = (
     "rdma_observers",
     "rdma_observers_image",
     "rdma_observers_namespace",
+    "rdma_strict_images",
     "rdma_disruption",
     "rdma_report_dir",
     "rdma_report_keep",
@@ -94,12 +95,16 @@ class Facts:
     :ivar variables: names of all variables that start with ``rdma_``
     :ivar controller: answer of controller_info; None where a stage that runs alone judges the intent
     :ivar archive: whether the archive of the report can go where it shall; None where it goes nowhere, or a stage that runs alone judges the intent
+    :ivar images: that variables name beside those of the intent, by variable
+    :ivar strict_images: whether an image may be named by its digest alone
     """
 
     nodes: typing.Tuple[str, ...] = ()
     variables: typing.Tuple[str, ...] = ()
     controller: typing.Optional[ControllerFacts] = None
     archive: typing.Optional[ArchiveFacts] = None
+    images: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    strict_images: bool = False
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -117,6 +122,8 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += told(_check_measures, intent)
     findings += told(_check_waivers, intent)
     findings += told(operators.check, intent)
+    findings += told(powers.check, intent)
+    findings += told(images.check, intent, facts.images, facts.strict_images)
     return (*findings, *controller.check(intent, facts.controller), *_check_archive(facts.archive))
 
 

@@ -15,6 +15,7 @@ import typing
 from ..._model.controller import ControllerFacts, HelmFacts
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Intent
+from ..._model.powers import FOLDER
 from ..._model.tags import runs
 from ..operators import rbac
 
@@ -90,7 +91,7 @@ def _rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Finding]:
     if seen.rights is None:
         why = f"The API server was not asked what the user may do: {seen.rights_error}."
         remedy = f"kubectl auth can-i --list shows whether the user ({seen.where}) may ask."
-        yield Finding("validate.rights", "credentials", UNKNOWN, "not asked", "all rights of docs/rbac.yml", why, remedy)
+        yield Finding("validate.rights", "credentials", UNKNOWN, "not asked", f"all rights of {FOLDER} that the intent needs", why, remedy)
         return
     for finding in rbac.check(seen.rights):
         renamed = dataclasses.replace(finding, check="validate.rights")

@@ -115,6 +115,16 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         look=("lscpu -e",),
         remedy="Correct the key that is named: a size in GiB, one argument an item, CPUs as `lscpu -e` numbers them.",
     ),
+    "validate.images": Explanation(
+        means="An image is named by a tag, so which image runs is the registry's to say, and `rdma_strict_images: true` asks for digests.",
+        measured="`pods.image` of each fabric, and `rdma_observers_image`.",
+        causes=(
+            "The default of `pods.image`, which is a tag.",
+            "The name was copied without its digest.",
+        ),
+        look=("skopeo inspect --format '{{.Name}}@{{.Digest}}' docker://IMAGE",),
+        remedy="Write the name with the digest that the command shows (`registry.example/rdma-tools@sha256:...`).",
+    ),
     "validate.intent": Explanation(
         means="A key is not known, is missing or has the wrong type. Nothing was touched.",
         measured="The variables against the schema (docs/intent.schema.json).",
@@ -218,6 +228,13 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         look=("ansible-doc -t role linerate.rdma.bandwidth",),
         remedy="Leave room for connecting: `limit_seconds` should be twice `seconds` at least.",
     ),
+    "validate.powers": Explanation(
+        means="Which files of docs/rbac this intent needs, so that an admin of the cluster grants these and no others. It is always a pass.",
+        measured="The intent, by the table from which the files are made.",
+        causes=("Each profile, and each key of `rdma_cluster` that changes something, needs rights of its own.",),
+        look=("kubectl auth can-i --list",),
+        remedy="Have an admin of the cluster apply the files that it names, with the namespaces of this intent put in. `validate.rights` says what is missing.",
+    ),
     "validate.profile": Explanation(
         means="A key does not go with the fabric's profile, or the profile needs one that is missing. Nothing would set it.",
         measured="The keys of the fabric against its profile.",
@@ -237,10 +254,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "validate.rights": Explanation(
         means="The credentials lack a right that a stage needs. Told before the first node is looked at.",
-        measured="SelfSubjectAccessReviews for each right of docs/rbac.yml that the intent needs.",
-        causes=("The user is not bound to the roles of docs/rbac.yml, or to older ones.",),
+        measured="SelfSubjectAccessReviews for each right of docs/rbac that the intent needs.",
+        causes=("A file of docs/rbac that the intent needs is not applied, or is of an older release, or has other namespaces.",),
         look=("kubectl auth can-i --list",),
-        remedy="`kubectl apply -f docs/rbac.yml`, and bind the user to its roles. A waiver on `operators.rights` makes it a warning.",
+        remedy="Have an admin of the cluster apply the files that the finding names. A waiver on `operators.rights` makes it a warning.",
     ),
     "validate.routes": Explanation(
         means="A route of the pods can't work, or takes all traffic of the pods over the secondary network.",

@@ -166,7 +166,7 @@ def kubelet(stand: typing.Optional[KubeletStand], check_mode: bool) -> typing.It
     stand = stand or KubeletStand()
     if stand.error or not stand.wanted:
         why = f"Whether the kubelets have their settings is not known: {stand.error or 'nobody looked'}."
-        remedy = "Give the user the rights of docs/rbac.yml, or run the stage again."
+        remedy = "Give the user the rights of docs/rbac/look.yml, or run the stage again."
         yield Finding("network.kubelet", "KubeletConfig", UNKNOWN, "not read", _IN_FORCE, why, remedy)
     for config in stand.wanted:
         yield _kubelet(config, stand, check_mode)

@@ -221,7 +221,7 @@ def _allowed_text(cluster: ClusterIntent) -> str:
 
 def _unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
     why = f"Without {kind} it is not known which nodes drain or reboot, so nothing was applied."
-    remedy = "Give the user of the kubeconfig the right to list it (docs/rbac.yml). If the operator is not installed, see the stage operators."
+    remedy = "Give the user of the kubeconfig the right to list it (docs/rbac/look.yml). If the operator is not installed, see the stage operators."
     return Finding("network.disruption", f"cluster {kind}", UNKNOWN, reason, _allowed_text(cluster), why, remedy)
 
 

@@ -365,7 +365,7 @@ GRACE: typing.Dict[str, typing.Tuple[float, str]] = {
     "bad_attachment": (60.0, "See who writes the NetworkAttachmentDefinition: its operator's log, or another tool. Then run the stage again."),
     "no_share": (60.0, "See the log of the controller of nv-ipam, and the nodeSelector and size of the pool."),
     "not_shared": (300.0, "See the log of the device plugin on the node, and whether its selectors fit an interface there."),
-    "unread": (10.0, "Give the user of the kubeconfig the rights of docs/rbac.yml."),
+    "unread": (10.0, "Give the user of the kubeconfig the rights of docs/rbac/look.yml."),
     "vfs_left": (120.0, "If somebody else made them, leave them; else see the config daemon's log."),
     "no_attachment": (60.0, "Read the operator's log. The namespace must exist, and the ipam text must be valid JSON."),
 }

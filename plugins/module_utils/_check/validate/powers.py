@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which files of docs/rbac the intent needs, told before a user asks for them. Check id: ``validate.powers``."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model import powers
+from ..._model.findings import Finding, ok
+from ..._model.intent import Intent
+from ..._model.rights_needed import needed_powers
+
+#: what variables, the inventory or the cluster decide on, and the intent does not
+_ELSEWHERE = (powers.OBSERVERS, powers.ADMISSION, powers.NAMESPACES, powers.JOBS, powers.OLM, powers.OLM_REMOVAL, powers.HELM)
+
+
+def check(intent: Intent) -> typing.Iterator[Finding]:
+    """A pass for each file: what it amounts to, and why; first those of the intent, then those that something else decides on."""
+    for power in needed_powers(intent):
+        yield _told(power, "needed by this intent")
+    for power in powers.named(_ELSEWHERE):
+        yield _told(power, f"only for: {power.when}")
+
+
+def _told(power: powers.Power, when: str) -> Finding:
+    equals = f"equals {power.equals}: {power.why}" if power.equals else f"less than root: {power.why}"
+    return ok("validate.powers", power.path, when, equals)

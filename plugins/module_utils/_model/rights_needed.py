@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rights that a run asks of the API server, by power: the one place for them. The files of docs/rbac are made of it, and validate asks for them.
+
+A name is given where the collection knows it before it looks. ``create`` has one as well where the object is applied: the API server knows the name of a
+server-side apply when it authorizes it [kubernetes staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go createAuthorizerAttributes].
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from . import powers
+from .admission import ACCOUNT
+from .bios import BiosWishes
+from .firmware import FirmwareWishes
+from .intent import Fabric, Intent
+from .lease import NAME as LEASE
+from .lease import NAMESPACE as LEASE_NAMESPACE
+from .measuring import NAMESPACE as MEASURING
+from .node_tuning import NAMESPACE as TUNING_NAMESPACE
+from .node_tuning import TUNED
+from .observers import DAEMON_SET
+from .operators import TABLE
+from .profiles import NIC_POLICY, PLAIN, attachment_kind, carries_rdma, needs_nic_policy, traits
+from .rights import Right
+
+#: of jobs that the filter render_job writes
+_JOBS = ("PyTorchJob", "TrainJob", "TrainingRuntime")
+_POOLS = ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com")
+_NETWORKS = ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork")
+#: what server-side apply of an object takes that need not be there yet
+_APPLY = ("get", "create", "patch")
+#: the ClusterPolicy, as the chart of the GPU operator and its guide for OpenShift name it; a cluster has one
+_CLUSTER_POLICIES = ("cluster-policy", "gpu-cluster-policy")
+#: that OLM is read by
+_OLM = ("CatalogSource", "ClusterServiceVersion", "InstallPlan", "OperatorGroup", "Subscription")
+
+#: who reads what; in all namespaces, unless another is named
+_READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
+    *(("operators", "list", kind) for kind in ("CustomResourceDefinition", "DaemonSet", "Deployment", "Node", "Pod", "SriovOperatorConfig")),
+    *(("operators", "list", kind) for kind in ("ClusterPolicy", "ClusterServiceVersion", "JobSetOperator", "Kueue", "NodeFeatureDiscovery", "Subscription")),
+    *(("operators", "list", kind) for kind in ("Image.config.openshift.io", "ImageContentSourcePolicy", "ImageDigestMirrorSet", "ImageTagMirrorSet")),
+    *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NetworkAttachmentDefinition", "SriovNetworkNodePolicy", "SriovNetworkNodeState")),
+    *(("network", "list", kind) for kind in ("IPPool.whereabouts.cni.cncf.io", *_POOLS, "MachineConfigPool", "Network.config.openshift.io")),
+    *(("network", "list", kind) for kind in ("PodDisruptionBudget", "ServiceCIDR", "SriovIBNetwork", "SriovNetwork", "SriovNetworkPoolConfig")),
+    *(("network", "watch", kind) for kind in ("MachineConfigPool", "Node", "PodDisruptionBudget", "Pod", "SriovNetworkPoolConfig")),
+    ("platform", "list", "NicDevice"),
+    ("network", "get", "Namespace"),
+    ("bandwidth", "watch", "Pod"),
+    *(("network", verb, kind) for verb in ("list", "watch") for kind in _NETWORKS),
+    *(("network", "watch", kind) for kind in _POOLS),
+    *(("teardown", "list", kind) for kind in ("Namespace", "NicConfigurationTemplate", "Tuned", *_JOBS)),
+)
+
+
+def needed(intent: Intent, operator: str, olm: bool = False) -> typing.Tuple[Right, ...]:
+    """All that the stages and the teardown do for this intent. What Helm needs to install an operator is not in it: that is nearly everything.
+
+    :param operator: namespace of the SR-IOV network operator
+    :param olm: whether OLM is to install operators
+    """
+    parts = {
+        powers.LOOK: [*_look(intent, operator), *(_look_at_olm() if olm else ())],
+        powers.CHANGE: _lease(),
+        powers.SRIOV: _sriov(intent, operator),
+        powers.NVIDIA: _nvidia(intent),
+        powers.ATTACHMENTS: _attachments(intent),
+        powers.POOLS: _pools(intent),
+        powers.NAMESPACES: _namespaces(intent),
+        powers.MEASURING: _measuring(intent),
+        powers.JOBS: _jobs(intent),
+        powers.MACHINES: _machines(intent),
+        powers.PEERMEM: _peermem(intent),
+        powers.TUNING: _tuning(intent),
+        powers.ROLL: _roll() if _rolls(intent) else (),
+        powers.FIRMWARE: _firmware() if _rolls(intent) else (),
+        powers.OLM: _install_by_olm() if olm else (),
+        powers.OLM_REMOVAL: _remove_by_olm() if olm else (),
+    }
+    return tuple(dict.fromkeys(dataclasses.replace(right, power=power) for power, rights in parts.items() for right in rights))
+
+
+def of_observers(namespace: str) -> typing.Tuple[Right, ...]:
+    """What starting and removing observers takes in a namespace that an admin has prepared, beside looking and the Lease."""
+    named = [("DaemonSet", verb) for verb in (*_APPLY, "delete")] + [("ServiceAccount", verb) for verb in (*_APPLY, "delete")]
+    rights = [
+        *(Right("observers", verb, kind, namespace, name=DAEMON_SET) for kind, verb in named),
+        *(Right("observers", verb, kind, namespace) for kind in ("DaemonSet", "Pod", "Event") for verb in ("list", "watch")),
+        # commands run over a websocket, which is a GET; newer API servers ask for create as well
+        *(Right("observers", verb, "Pod", namespace, "exec") for verb in ("get", "create")),
+    ]
+    return tuple(dataclasses.replace(right, power=powers.OBSERVERS) for right in rights)
+
+
+def needed_powers(intent: Intent) -> typing.Tuple[powers.Power, ...]:
+    """The powers that the stages need for this intent, whatever the cluster is. Those that variables or the cluster decide on are not in it."""
+    return powers.named({right.power for right in needed(intent, "")} - {powers.JOBS, powers.NAMESPACES})
+
+
+def _look(intent: Intent, operator: str) -> typing.Iterator[Right]:
+    yield from (Right(*row) for row in _READ)
+    yield Right("network", "list", "Service", "default")
+    yield Right("operators", "get", "ConfigMap", operator, name="supported-nic-ids")
+    # what a run that was killed has left of who admits pods on OpenShift; elsewhere there is no such kind
+    yield Right("teardown", "get", "SecurityContextConstraints", name=ACCOUNT)
+    # the config daemon says only in its log why a sync fails
+    yield Right("network", "get", "Pod", operator, "log")
+    if intent.cluster.tuning.set:
+        yield from (Right("tuning", "list", kind) for kind in ("Tuned", "Profile", "PerformanceProfile"))
+    if intent.cluster.host.kubelet is not None:
+        yield Right("network", "list", "KubeletConfig")
+
+
+def _look_at_olm() -> typing.Iterator[Right]:
+    """Operators have namespaces of their own, which need not be there yet: all of it is asked for in all of them."""
+    yield from (Right("operators", verb, kind) for verb in ("list", "watch") for kind in _OLM)
+    yield from (Right("operators", "list", kind) for kind in ("EndpointSlice", "PackageManifest"))
+    yield Right("teardown", "list", "Operator")
+
+
+def _lease() -> typing.Iterator[Right]:
+    # it is made by a POST, whose name the API server does not know
+    yield Right("network", "create", "Lease", LEASE_NAMESPACE)
+    yield from (Right("network", verb, "Lease", LEASE_NAMESPACE, name=LEASE) for verb in ("get", "update", "delete"))
+
+
+def _sriov(intent: Intent, operator: str) -> typing.Iterator[Right]:
+    kinds = [kind for fabric in intent.fabrics if traits(fabric).functions for kind in ("SriovNetworkNodePolicy", attachment_kind(fabric))]
+    for kind in [*dict.fromkeys(kinds), *(["SriovNetworkPoolConfig"] if intent.cluster.node_pool is not None else [])]:
+        yield from _made(kind, operator)
+
+
+def _nvidia(intent: Intent) -> typing.Iterator[Right]:
+    for fabric in intent.fabrics:
+        if attachment_kind(fabric) in _NETWORKS:
+            yield from _made(attachment_kind(fabric))
+        if needs_nic_policy(fabric):
+            yield from _made("NicClusterPolicy", name=NIC_POLICY)
+
+
+def _attachments(intent: Intent) -> typing.Iterator[Right]:
+    for fabric in intent.fabrics:
+        if attachment_kind(fabric) == PLAIN:
+            yield from _made(PLAIN, fabric.network.namespace)
+
+
+def _pools(intent: Intent) -> typing.Iterator[Right]:
+    for fabric in intent.fabrics:
+        if fabric.pool is not None and fabric.pool.create:
+            yield from _made(f"{fabric.pool.kind}.nv-ipam.nvidia.com", fabric.pool.namespace)
+
+
+def _namespaces(intent: Intent) -> typing.Iterator[Right]:
+    for name in _spaces(intent):
+        yield from (Right("namespaces", verb, "Namespace", name=name) for verb in ("create", "patch"))
+        yield Right("teardown", "delete", "Namespace", name=name)
+
+
+def _measuring(intent: Intent) -> typing.Iterator[Right]:
+    """In a namespace that an admin has prepared: a binding would go with a namespace that the run makes and removes. An admin's run makes it."""
+    yield from (Right("bandwidth", verb, "Pod", MEASURING) for verb in ("get", "create", "delete"))
+    # commands run over a websocket, which is a GET; newer API servers ask for create as well
+    yield from (Right("bandwidth", verb, "Pod", MEASURING, "exec") for verb in ("get", "create"))
+    yield Right("bandwidth", "list", "Event", MEASURING)
+    # whether an admin of OpenShift has prepared who admits them
+    yield Right("bandwidth", "get", "ServiceAccount", MEASURING, name=ACCOUNT)
+    if intent.cluster.host.memlock is not None and any(map(carries_rdma, intent.fabrics)):
+        yield Right("host", "get", "Pod", MEASURING, "log")
+    if any(attachment_kind(fabric) for fabric in intent.fabrics):
+        # copies of the networks of the jobs
+        yield from (Right("bandwidth", verb, PLAIN, MEASURING) for verb in ("create", "delete"))
+        yield from (Right("bandwidth", "get", PLAIN, name) for name in _spaces(intent))
+    # where earlier releases measured, and a killed run may have left it
+    yield from (Right("teardown", "get", "ServiceAccount", name, name=ACCOUNT) for name in _spaces(intent))
+
+
+def _jobs(intent: Intent) -> typing.Iterator[Right]:
+    for name in _spaces(intent):
+        for kind in (*_JOBS, "ConfigMap"):
+            yield from _made(kind, name, need="jobs")
+        yield Right("teardown", "list", "ConfigMap", name)
+
+
+def _machines(intent: Intent) -> typing.Iterator[Right]:
+    """MachineConfigs may hold secrets, so that none but our own are read, by name."""
+    for kind, name in machine_objects(intent):
+        yield from _made(kind, name=name)
+        # those that take it, which only the cluster knows
+        yield Right("network", "patch", "MachineConfigPool")
+
+
+def machine_objects(intent: Intent) -> typing.Iterator[typing.Tuple[str, str]]:
+    """Kind and name of what is rendered for the host; a test holds them to that."""
+    needs = intent.cluster.host
+    if needs.memlock is not None and needs.memlock.by == "machine_config":
+        yield "MachineConfig", f"99-{needs.machine_role}-linerate-memlock"
+    if needs.kernel_arguments:
+        yield "MachineConfig", f"99-{needs.machine_role}-linerate-kernel-arguments"
+    if needs.kubelet is not None:
+        yield "KubeletConfig", f"linerate-{needs.machine_role}"
+
+
+def _peermem(intent: Intent) -> typing.Iterator[Right]:
+    if intent.cluster.host.gpudirect == "peermem":
+        yield from (Right("host", "patch", "ClusterPolicy", name=name) for name in _CLUSTER_POLICIES)
+
+
+def _tuning(intent: Intent) -> typing.Iterator[Right]:
+    if intent.cluster.tuning.set:
+        yield from _made("Tuned", TUNING_NAMESPACE, TUNED, need="tuning")
+
+
+def _rolls(intent: Intent) -> bool:
+    return (intent.cluster.bios != BiosWishes() or intent.cluster.firmware != FirmwareWishes()) and intent.cluster.disruption == "reboot"
+
+
+def _roll() -> typing.Iterator[Right]:
+    yield from (Right("settle", verb, "Node") for verb in ("get", "patch"))
+    yield Right("settle", "create", "Pod", "", "eviction")
+
+
+def _firmware() -> typing.Iterator[Right]:
+    yield from (Right("settle", verb, "NicConfigurationTemplate") for verb in (*_APPLY, "delete"))
+
+
+def _install_by_olm() -> typing.Iterator[Right]:
+    yield from (Right("operators", verb, kind) for verb in _APPLY for kind in ("OperatorGroup", "Subscription"))
+    yield Right("operators", "patch", "InstallPlan")
+    yield from (Right("operators", verb, "Namespace", name=name) for name in _operator_spaces() for verb in _APPLY)
+    # an operator does nothing without it; its name is that of the package's example
+    kinds = [operator.configuration for operator in TABLE if operator.package is not None and operator.configuration]
+    yield from (Right("operators", verb, kind) for kind in kinds for verb in _APPLY)
+    # with that example
+    yield Right("operators", "get", "ClusterServiceVersion")
+
+
+def _remove_by_olm() -> typing.Iterator[Right]:
+    kinds = ("ClusterServiceVersion", "CustomResourceDefinition", "Operator", "OperatorGroup", "Subscription")
+    yield from (Right("teardown", "delete", kind) for kind in kinds)
+    yield from (Right("teardown", "delete", "Namespace", name=name) for name in _operator_spaces())
+
+
+def _operator_spaces() -> typing.List[str]:
+    """Namespaces that are made for operators of the table."""
+    return sorted({operator.package.namespace for operator in TABLE if operator.package is not None})
+
+
+def _made(kind: str, namespace: str = "", name: str = "", need: str = "network") -> typing.Iterator[Right]:
+    """What is applied, and taken back."""
+    yield from (Right(need, verb, kind, namespace, name=name) for verb in _APPLY)
+    yield Right("teardown", "delete", kind, namespace, name=name)
+
+
+def _spaces(intent: Intent) -> typing.Tuple[str, ...]:
+    """Namespaces of the jobs."""
+
+    def of(fabric: Fabric) -> str:
+        return fabric.network.namespace
+
+    return tuple(dict.fromkeys(map(of, intent.fabrics)))
