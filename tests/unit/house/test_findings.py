@@ -134,7 +134,16 @@ def test_what_is_named_exists(name: str, options: typing.Set[str]) -> None:
 
 
 #: of a fabric in the intent, and of other objects; their names begin as a stage does
-FIELDS = {"network.max_tx_rate", "bandwidth.layers", "network.name", "network.link_state", "network.meta_plugins", "bandwidth.rounds", "bandwidth.sweep"}
+FIELDS = {
+    "network.max_tx_rate",
+    "network.pod_security",
+    "bandwidth.layers",
+    "network.name",
+    "network.link_state",
+    "network.meta_plugins",
+    "bandwidth.rounds",
+    "bandwidth.sweep",
+}
 
 
 def inner(where: typing.Any, schema: typing.Any) -> typing.Any:
