@@ -177,7 +177,7 @@ PLACED = (0xE002000000, 0xE003FFFFFF, 0x14220C)
 
 def guid(node: int, hca: int, port: int = 0) -> str:
     """GUID as sysfs writes it."""
-    return f"b83f:d203:00e{node}:00{hca}{port}"
+    return f"b83f:d203:{0xE0 + node:04x}:00{hca}{port}"
 
 
 def plain_guid(node: int, hca: int, port: int = 0) -> str:
