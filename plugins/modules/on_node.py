@@ -37,7 +37,6 @@ EXAMPLES = r"""
       state: directory
       mode: "0755"
   register: folder
-  ignore_unreachable: true
 """
 
 RETURN = r"""
