@@ -8,6 +8,7 @@ The texts are made out of the pattern itself: for each repetition in it what lea
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import pathlib
 import re
@@ -71,6 +72,10 @@ def _of_file(place: str, tree: ast.Module, names: typing.Mapping[str, typing.Any
                 yield Use(f"{place}:{node.lineno}", made, node.func.attr)
             elif made is not None and not _is_named(node, tree):
                 yield Use(f"{place}:{node.lineno}", made, "search")
+            elif made is None and node.func.attr in (*_ANCHORED, *_SEARCHING, "compile"):
+                # one out of a table of the module: each text of it, whatever it is
+                method = "search" if node.func.attr == "compile" else node.func.attr
+                yield from (Use(f"{place}: {name}", pattern, method) for name, value in names.items() for pattern in _texts_in(value))
     for name, value in names.items():
         for pattern in _patterns_in(value):
             # one in a table is used by another name
@@ -116,7 +121,7 @@ def _made(call: ast.Call, names: typing.Mapping[str, typing.Any]) -> typing.Opti
         text = "".join(part if isinstance(part, str) else "x" for part in parts)
     if text is None and isinstance(call.args[0], ast.BinOp):
         literal = next((part.value for part in ast.walk(call.args[0]) if isinstance(part, ast.Constant) and isinstance(part.value, (str, bytes))), None)
-        text = literal % b"x" if isinstance(literal, bytes) and b"%s" in literal else literal
+        text = re.sub(rb"%[sd]", b"1", literal) if isinstance(literal, bytes) else literal
     return re.compile(text, flags) if isinstance(text, (str, bytes)) else None
 
 
@@ -142,6 +147,17 @@ def _patterns_in(value: typing.Any, depth: int = 3) -> typing.Iterator[typing.Pa
             yield from _patterns_in(item, depth - 1)
     elif type(value).__module__.startswith(PACKAGE) and hasattr(value, "__dict__") and not isinstance(value, type) and depth:
         yield from _patterns_in(vars(value), depth - 1)
+
+
+def _texts_in(value: typing.Any, depth: int = 4) -> typing.Iterator[typing.Pattern[str]]:
+    if isinstance(value, str) and depth < 4 and any(sign in value for sign in "*+{"):
+        with contextlib.suppress(re.error):
+            yield re.compile(value)
+    elif isinstance(value, (tuple, list, dict)) and depth:
+        for item in [*value, *value.values()] if isinstance(value, dict) else value:
+            yield from _texts_in(item, depth - 1)
+    elif type(value).__module__.startswith(PACKAGE) and hasattr(value, "__dict__") and not isinstance(value, type) and depth:
+        yield from _texts_in(vars(value), depth - 1)
 
 
 def pumps(pattern: typing.Pattern[typing.Any]) -> typing.List[typing.Tuple[str, str]]:

@@ -276,7 +276,7 @@ _RESOLUTION = (
         "Correct version: kubectl get packagemanifest PACKAGE -o jsonpath='{.status.channels[*].entries[*].name}'",
     ),
     (
-        r"(\S+) exists and is not referenced by a subscription",
+        r"(?<!\S)(\S{1,500}) exists and is not referenced by a subscription",
         "unreferenced",
         "It was installed before and its Subscription is gone. Delete it, so that OLM installs it anew: kubectl -n NAMESPACE delete clusterserviceversion NAME",
     ),

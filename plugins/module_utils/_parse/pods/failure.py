@@ -53,7 +53,10 @@ LOST = frozenset(("exec_lost", "not_closed", "disconnected", "no_measurement", "
 _TOOL = "(?:rping|ib_write_bw|iperf3)"
 _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     # runc, and crun, which names the file in the middle of it
-    ("no_tool", rf"executable file (?:\S{{1,200}} )?not found|(?:command|No such file or directory).*{_TOOL}|{_TOOL}.*(?:not found|No such file)"),
+    (
+        "no_tool",
+        rf"executable file (?:\S{{1,200}} )?not found|(?:command|No such file or directory).{{0,300}}{_TOOL}|{_TOOL}.{{0,300}}(?:not found|No such file)",
+    ),
     ("no_option", r"unrecognized option|invalid option -- "),
     ("memlock", r"Couldn't allocate MR|failed to create mr|Failed to create MR|reg_mr failed|Cannot allocate memory"),
     ("port_down", r"Port number [0-9]+ state is|Unable to query port [0-9]+ attributes"),
@@ -72,7 +75,7 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
         r"RDMA_CM_EVENT_ADDR_ERROR|ADDR_ERROR|RDMA_CM_EVENT_ROUTE_ERROR|RDMA_CM_EVENT_UNREACHABLE|Unexpected CM event|unable to connect to server",
     ),
     ("gid", r"Failed to modify QP (?:[0-9]+ )?to RT[RS]|Unable to Connect the HCA's through the link|Found Incompatibility issue with GID types"),
-    ("transport_retry", r"Failed status(?: |-.*\()12\b"),
+    ("transport_retry", r"Failed status(?: |-.{0,100}\()12\b"),
     (
         "peer_gone",
         r"Couldn't read remote address|Unable to read to socket/rdma_cm|Did not get Message for [0-9]+ Seconds|stream socket: |closed unexpectedly",
