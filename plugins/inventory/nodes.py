@@ -88,6 +88,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import n
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory as inventory_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import refuse_shared_addresses
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside
 
 GROUP = "rdma_nodes"
@@ -135,7 +136,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         cluster = Cluster(client_of(options, credentials(options, os.environ)).client)
         selector, ssh = self.get_option("selector") or "", self.get_option("ssh")
         found = inventory_of(cluster.pages("Node", selector=selector))
-        return found, {node.name for node in inventory_of(cluster.pages("Node", selector=ssh)).nodes} if ssh else set()
+        if not ssh:
+            return found, set()
+        everyone = inventory_of(cluster.pages("Node")).nodes
+        return refuse_shared_addresses(found, everyone), {node.name for node in inventory_of(cluster.pages("Node", selector=ssh)).nodes}
 
     def _add(self, node: InventoryNode, by_ssh: bool) -> None:
         """Add one node. All that a node says of itself is marked: cores before 2.19 take a variable for a template, and run what is in it."""

@@ -9,7 +9,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import internal_address
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory, inventory_node
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory, inventory_node, refuse_shared_addresses
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 HOSTILE_ADDRESSES = (
@@ -77,3 +77,11 @@ def test_what_is_no_node_is_named_and_the_others_go_on() -> None:
     found = inventory([{"kind": "Node", "metadata": {}}, node("-oProxyCommand=x"), node("worker-2", "10.0.0.3")])
     assert [item.name for item in found.nodes] == ["worker-2"]
     assert len(found.refused) == 2 and all("Node" in text for text in found.refused)
+
+
+def test_an_address_that_another_node_has_leads_to_neither() -> None:
+    everyone = inventory([node("control-plane", "10.0.0.1"), node("worker-1", "10.0.0.1"), node("worker-2", "10.0.0.3"), node("worker-3")])
+    chosen = inventory([node("worker-1", "10.0.0.1"), node("worker-2", "10.0.0.3"), node("worker-3")])
+    first, second, third = refuse_shared_addresses(chosen, everyone.nodes).nodes
+    assert first.address == "" and first.error == "Node worker-1: its InternalIP 10.0.0.1 is also that of control-plane"
+    assert (second.address, second.error, third.address, third.error) == ("10.0.0.3", "", "", "")

@@ -56,11 +56,17 @@ def some_of(values: typing.Sequence[str], number: int) -> typing.Tuple[str, ...]
     return "a\nb", "{{x}}", "-oProxyCommand=id", values[number % len(values)]
 
 
+def origin_of(hint: Hint) -> Hint:
+    """What a generic type is of."""
+    found: Hint = typing.get_origin(hint)
+    return found
+
+
 def is_free(hint: Hint) -> bool:
     """Whether a type holds a text without a form."""
     if hint is str or hint is typing.Any:
         return True
-    if typing.get_origin(hint) in (typing.Annotated, typing.Literal):
+    if origin_of(hint) in (typing.Annotated, typing.Literal):
         return False
     return any(is_free(part) for part in typing.get_args(hint) if part is not Ellipsis)
 
@@ -76,7 +82,7 @@ def classes_of(hint: Hint, found: typing.Dict[typing.Any, None]) -> None:
         found[hint] = None
         for field in dataclasses.fields(hint):
             classes_of(hints_of(hint)[field.name], found)
-    for part in typing.get_args(hint) if typing.get_origin(hint) not in (typing.Annotated, typing.Literal) else ():
+    for part in typing.get_args(hint) if origin_of(hint) not in (typing.Annotated, typing.Literal) else ():
         classes_of(part, found)
 
 
@@ -102,20 +108,20 @@ def test_every_text_that_is_read_has_a_form_or_a_reason_to_have_none() -> None:
 
 def wrong_in(value: typing.Any, hint: Hint = None) -> typing.Iterator[str]:
     """What of a value is not of its type, where that has a form."""
-    if typing.get_origin(hint) is typing.Annotated:
+    if origin_of(hint) is typing.Annotated:
         form = typing.get_args(hint)[1]
         if value not in (None, "") and not form.fits(value):
             yield f"{str(value)[:40]!r} is not {form.expected}"
         return
     arguments = [part for part in typing.get_args(hint) if part is not type(None)]
-    if typing.get_origin(hint) is typing.Union and len(arguments) == 1:
+    if origin_of(hint) is typing.Union and len(arguments) == 1:
         yield from wrong_in(value, arguments[0])
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
-            for words in wrong_in(getattr(value, field.name), hints_of(type(value))[field.name]):
+            for words in wrong_in(getattr(value, field.name), hints_of(value.__class__)[field.name]):
                 yield f"{type(value).__name__}.{field.name}: {words}"
     elif isinstance(value, dict):
-        keys, values = arguments if typing.get_origin(hint) is dict else (None, None)
+        keys, values = arguments if origin_of(hint) is dict else (None, None)
         for key, item in value.items():
             yield from wrong_in(key, keys)
             yield from wrong_in(item, values)
@@ -195,7 +201,7 @@ def test_texts_with_a_hostile_word_anywhere(name: str) -> None:
 
 def formed(hint: Hint, path: typing.Tuple[typing.Any, ...] = ()) -> typing.Iterator[typing.Tuple[typing.Tuple[typing.Any, ...], typing.Any]]:
     """Places of a type's sample that have a form, with the form."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    origin, arguments = origin_of(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         yield path, arguments[1]
     elif origin is typing.Union:
@@ -206,7 +212,7 @@ def formed(hint: Hint, path: typing.Tuple[typing.Any, ...] = ()) -> typing.Itera
         yield from formed(arguments[1], (*path, next(iter(sample(hint)))))
     elif dataclasses.is_dataclass(hint):
         for field in dataclasses.fields(hint):
-            yield from formed(hints_of(hint)[field.name], (*path, field.name))
+            yield from formed(hints_of(typing.cast(typing.Any, hint))[field.name], (*path, field.name))
 
 
 @pytest.mark.parametrize("stage", TABLE)
@@ -224,7 +230,7 @@ def test_facts_of_a_folder_with_a_hostile_text_anywhere(stage: str) -> None:
                 except LoadError as error:
                     assert len(str(error)) < 1000 and str(error).isprintable()
                     continue
-                assert typing.get_origin(hint) is dict and found["worker-1"].value is None and found["worker-1"].error, (name, path, str(value)[:40])
+                assert origin_of(hint) is dict and found["worker-1"].value is None and found["worker-1"].error, (name, path, str(value)[:40])
                 assert len(found["worker-1"].error) < 1000
 
 

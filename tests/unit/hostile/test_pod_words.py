@@ -126,7 +126,8 @@ def test_paths_of_a_bmc_stay_on_that_bmc() -> None:
 
 def test_numbers_and_times_that_can_be_true() -> None:
     assert [number_of(value, "x") for value in (7, "7", "-1", 2.0)] == [7, 7, -1, 2]
-    for value in (True, 1.5, "1_000", " 7", "7\n", "\u0667", "9" * 5000, 2**64, float("nan"), float("inf"), None, [], "--1"):
+    refused: typing.Tuple[typing.Any, ...] = (True, 1.5, "1_000", " 7", "7\n", "\u0667", "9" * 5000, 2**64, float("nan"), float("inf"), None, [], "--1")
+    for value in refused:
         with pytest.raises(ResourceError):
             number_of(value, "x")
     assert moment_of("2026-01-02T03:04:05.123456789Z") is not None
