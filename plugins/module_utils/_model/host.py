@@ -8,7 +8,7 @@ import dataclasses
 import typing
 
 from .boundary.devices import RdmaDevice
-from .boundary.kubernetes import Subdomain
+from .boundary.kubernetes import Namespaced
 from .boundary.words import Host
 from .disruption import LabelSelector, MachinePool
 
@@ -37,7 +37,7 @@ class MemlockProof:
 
     fabric: str
     node: Host
-    pod: Subdomain = ""
+    pod: Namespaced = ""
     user: typing.Optional[int] = None
     soft: typing.Optional[int] = None
     hard: typing.Optional[int] = None

@@ -21,8 +21,6 @@ import typing
 from .errors import RdmaError
 from .text import plain
 
-#: Gb/s that a field ``*_gbps`` may have: a slot of PCIe 7.0 x16 has 2,048, a port of XDR 800
-MOST_GBPS = 10_000
 _MOST_OF_A_FLOAT = 10**300
 #: characters of a path and of a value in a message
 _SHOWN = 200
@@ -176,7 +174,7 @@ class _FastDataclass:
     def _look(self) -> typing.Dict[str, typing.Tuple[typing.Any, Loader]]:
         """By name of the field: the plain type whose values are taken as they are, and what loads all others."""
         hints = _hints(self.cls)
-        self.fields = {field.name: (_plain_type(hints[field.name]), _within(field.name, _fast(hints[field.name]))) for field in dataclasses.fields(self.cls)}
+        self.fields = {field.name: (_plain_type(hints[field.name]), _fast(hints[field.name])) for field in dataclasses.fields(self.cls)}
         return self.fields
 
 
@@ -185,24 +183,6 @@ def _plain_type(cls: typing.Any) -> typing.Any:
     if typing.get_origin(cls) is typing.Union and len(_options(cls)) == 1:
         cls = _options(cls)[0]
     return cls if cls in (bool, int, str) else Loader
-
-
-def _is_implausible(name: str, value: typing.Any) -> bool:
-    """Whether the value of a field is one that no link has: a speed below 0, or above that of any PCIe slot or port."""
-    return name.endswith("_gbps") and isinstance(value, (int, float)) and not 0 <= value <= MOST_GBPS
-
-
-def _within(name: str, load_item: Loader) -> Loader:
-    if not name.endswith("_gbps"):
-        return load_item
-
-    def load_within(data: typing.Any) -> typing.Any:
-        value = load_item(data)
-        if _is_implausible(name, value):
-            raise ValueError
-        return value
-
-    return load_within
 
 
 def load_exactly(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
@@ -362,9 +342,6 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: t
     for key, item in data.items():
         if key in fields:
             values[key] = _collect(hints[key], item, _join(path, key), problems)
-            if _is_implausible(key, values[key]):
-                problems.append(LoadError(_join(path, key), _seen(item), f"a number of Gb/s from 0 to {MOST_GBPS}"))
-                values[key] = _HOLE
         else:
             hint = nearest(str(key), fields)
             problems.append(LoadError(_join(path, key), "unknown key", f"one of: {', '.join(fields)}{hint}"))

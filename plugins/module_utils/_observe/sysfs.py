@@ -13,6 +13,9 @@ import os
 import re
 import typing
 
+from .._model.boundary.devices import HARDWARE_ADDRESS, INTERFACE
+from .._model.boundary.form import Form
+from .._model.boundary.words import VERSION, WORD
 from .._model.errors import ParseError
 from .._model.hca import Hca, HeldParts, Netdev, NodeHcas, PcieLink, PciFunction, Port, Sriov, SriovAbsence, VfAdministration
 from .._parse.node import pci_config
@@ -63,6 +66,10 @@ class Reader:
         except UnicodeDecodeError:
             self.errors.append(f"{os.path.join(self.folder, name)}: not UTF-8; its odd bytes are shown as \\xNN")
             return raw.decode("utf-8", "backslashreplace").rstrip("\n")
+
+    def formed(self, name: str, form: Form) -> typing.Optional[str]:
+        """A text that has a form; None when the file is absent or empty, and also, with an entry in ``unread``, when its text is not of the form."""
+        return self.value(name, lambda text: form.of(text, "the text") if text else "") or None
 
     def names(self, name: str) -> typing.Tuple[str, ...]:
         """Entries of a folder in natural order; empty when it is absent, and also, with an entry in ``unread``, when it can't be read."""
@@ -209,8 +216,8 @@ def _read_hca(
         return None
     rdma = Reader(os.path.join(root, f"class/infiniband/{device}")) if device else None
     if rdma is not None and address is None:
-        parent = rdma.text("parent")
-        netdev_names = (parent,) if parent and "/" not in parent else ()
+        parent = rdma.formed("parent", INTERFACE)
+        netdev_names = (parent,) if parent else ()
     # the kernel knows the interfaces of its own sysfs only
     real = os.path.realpath(root) == "/sys"
     found = (read_netdev(Reader(os.path.join(root, f"class/net/{name}")), name, reader, real) for name in netdev_names)
@@ -225,9 +232,9 @@ def _read_hca(
         pci=pci,
         node_guid=rdma.value("node_guid", parse.guid) if rdma else None,
         node_description=rdma.text("node_desc") if rdma else None,
-        firmware=(rdma.text("fw_ver") or None) if rdma else None,
-        board=(rdma.text("board_id") or None) if rdma else None,
-        hca_type=(rdma.text("hca_type") or None) if rdma else None,
+        firmware=rdma.formed("fw_ver", VERSION) if rdma else None,
+        board=rdma.formed("board_id", WORD) if rdma else None,
+        hca_type=rdma.formed("hca_type", WORD) if rdma else None,
         ports=read_ports(rdma, netdevs) if rdma else (),
         sriov=sriov,
         physical_function=physical_function,
@@ -340,9 +347,9 @@ def read_netdev(reader: Reader, name: str, owner: Reader, real: bool = False) ->
     speed = None if infiniband else reader.number_if_any("speed")
     netdev = Netdev(
         name=name,
-        hardware_address=reader.text("address") or "",
+        hardware_address=reader.formed("address", HARDWARE_ADDRESS) or "",
         mtu=reader.value("mtu", parse.number),
-        state=reader.text("operstate"),
+        state=reader.formed("operstate", WORD),
         port_guid=address.port_guid if address else None,
         subnet_prefix=address.subnet_prefix if address else None,
         queue_pair=address.queue_pair if address else None,
@@ -370,7 +377,7 @@ def read_ports(reader: Reader, netdevs: typing.Sequence[Netdev]) -> typing.Tuple
 def _read_port(reader: Reader, number: int, mtus: typing.Sequence[int]) -> Port:
     folder = f"ports/{number}"
     rate = reader.value(f"{folder}/rate", parse.rate)
-    link_layer = reader.text(f"{folder}/link_layer")
+    link_layer = reader.formed(f"{folder}/link_layer", WORD)
     pkeys = [reader.value(f"{folder}/pkeys/{index}", parse.hexadecimal) for index in reader.names(f"{folder}/pkeys")]
     return Port(
         number=number,

@@ -202,7 +202,7 @@ def test_a_pod_of_other_options_is_no_observer() -> None:
 
 
 def test_an_event_of_another_daemon_set_says_nothing() -> None:
-    assert one(seen(events=[of_daemon(play.SCC, uid="of an older one")])).reason == "no_pod"
+    assert one(seen(events=[of_daemon(play.SCC, uid="of-an-older-one")])).reason == "no_pod"
 
 
 def test_what_cannot_be_read_is_unknown() -> None:

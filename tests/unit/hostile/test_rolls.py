@@ -90,7 +90,7 @@ def test_a_pod_that_was_made_again_elsewhere_is_not_evicted_there(world: World) 
 
 def test_each_eviction_names_the_uid_that_was_looked_at(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     only(site, "worker-1")
-    site.world.add("web-1", "worker-1", uid="of this pod")
+    site.world.add("web-1", "worker-1", uid="of-this-pod")
     original, asked = site.world.write, []
 
     def write(method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
@@ -99,7 +99,7 @@ def test_each_eviction_names_the_uid_that_was_looked_at(site: Site, monkeypatch:
         return original(method, path, body, dry_run)
 
     monkeypatch.setattr(site.world, "write", write)
-    assert of(site.run(), "worker-1").state == "done" and asked == [{"uid": "of this pod"}]
+    assert of(site.run(), "worker-1").state == "done" and asked == [{"uid": "of-this-pod"}]
 
 
 # What stops a drain

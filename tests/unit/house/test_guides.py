@@ -106,7 +106,7 @@ def test_each_document_is_in_the_table_of_contents() -> None:
     listed = [line for block in re.findall(r"```\{toctree\}\n(.*?)```", index, re.DOTALL) for line in block.splitlines() if line and not line.startswith(":")]
     pages = {path.relative_to(ROOT).with_suffix("").as_posix() for pattern in ("*.md", "docs/*.md", "docs/guides/*.md") for path in ROOT.glob(pattern)}
     assert len(listed) == len(set(listed))
-    assert set(listed) == {*pages, "docs/findings/README", "collection/index", "roles/index"}
+    assert set(listed) == {*pages, "docs/findings/README", "docs/rbac/README", "collection/index", "roles/index"}
 
 
 def test_a_dead_link_of_the_site_is_found(tmp_path: pathlib.Path) -> None:

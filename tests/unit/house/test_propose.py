@@ -174,7 +174,7 @@ def test_a_new_file_is_new(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileError, match="no file is overwritten"):
         write_new(str(path), "two")
     assert path.read_text(encoding="utf-8") == "one"
-    with pytest.raises(FileError, match="can't be made"):
+    with pytest.raises(FileError, match="can't be written"):
         write_new(str(path / "below"), "three")
 
 

@@ -224,7 +224,7 @@ def test_who_may_not_make_the_namespace_is_told_how_an_admin_prepares_it(api: Ap
     with pytest.raises(ApiError) as caught, measure(api):
         pytest.fail("there is no namespace")
     assert "may not make a Namespace" in str(caught.value)
-    assert "linerate.rdma/measure=prepared" in str(caught.value.remedy) and "pod-security.kubernetes.io/enforce=privileged" in str(caught.value.remedy)
+    assert "linerate.rdma/measure=prepared" in str(caught.value.remedy) and "docs/rbac/measuring.yml" in str(caught.value.remedy)
 
 
 def test_a_webhook_that_refuses_the_copy_is_a_cause_of_its_own(api: Api) -> None:

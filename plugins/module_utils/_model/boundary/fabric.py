@@ -17,7 +17,8 @@ PKEY = Form("a partition key", "0xffff", 6, pattern(_PKEY))
 #: unicast; 0xc000 and above are groups
 LID = Range("a LID", 1, 0xBFFF)
 PORT = Range("a port", 0, 255)
-GBPS = Range("a rate in Gb/s", 0, 1_000_000)
+#: a slot of PCIe 7.0 x16 has 2,048, a port of XDR 800
+GBPS = Range("a rate in Gb/s", 0, 10_000)
 
 Guid = typing.Annotated[str, GUID]
 PKey = typing.Annotated[str, PKEY]

@@ -11,6 +11,7 @@ import re
 import typing
 
 from ..._model.boundary.devices import PCI_ADDRESS
+from ..._model.boundary.words import WORD
 from ..._model.errors import ParseError
 from ..._model.platform import VfMemory
 
@@ -78,7 +79,7 @@ def enumeration(text: str) -> str:
     match = _ENUM.match(text)
     if not match:
         raise ParseError("sysfs", text, "of the form '4: ACTIVE'")
-    return match.group(1)
+    return WORD.of(match.group(1), "sysfs")
 
 
 def rate(text: str) -> Rate:
