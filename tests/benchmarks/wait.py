@@ -60,7 +60,7 @@ def grown(state: Resource) -> Resource:
     for number in range(1, HCAS):
         hca = {**copy.deepcopy(first), "name": f"ens{number}f0np0", "pciAddress": f"0000:{16 + number:02x}:00.0"}
         function = hca["Vfs"][0]
-        hca["Vfs"] = [{**function, "vfID": index, "pciAddress": f"0000:{16 + number:02x}:00.{index + 1}"} for index in range(FUNCTIONS)]
+        hca["Vfs"] = [{**function, "vfID": index, "pciAddress": f"0000:{16 + number:02x}:01.{index}"} for index in range(FUNCTIONS)]
         new["status"]["interfaces"].append(hca)
     return new
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .boundary.kubernetes import Label, ObjectName, Subdomain
+from .boundary.kubernetes import Label, ObjectName, Subdomain, Uid
 from .boundary.words import Word
 
 
@@ -134,7 +134,7 @@ class ClusterPod:
     owner: Word = ""
     mirror: bool = False
     ended: bool = False
-    uid: str = ""
+    uid: Uid = ""
     empty_dir: bool = False
     of_run: bool = False
 

@@ -15,7 +15,7 @@ TABLE: typing.Dict[str, str] = {
         AddressFacts unclear errors; AppliedObject action refusal reason warnings; ArchiveFacts error remedy; Attachment problem fault; BandwidthFacts
         leftovers remaining; BiosAttribute display_name read_only; BiosJob state name; BiosSetting looked_for; BiosValue label; ClusterNode not_ready
         unread; ClusterPolicies state error; ClusterQueue inactive; ClusterEvent reason message time; ControllerFacts error remedy rights_error;
-        CountedPair why; CoverPlan spread; Denied need text; Difference source key now wanted how; DisruptionPlan unread; DriverPolicy message;
+        CountedPair why; CoverPlan spread; Denied need text power; Difference source key now wanted how; DisruptionPlan unread; DriverPolicy message;
         Earlier runs unread; FabricNode description; Facts unmade roll_error; Failure evidence; FeatureDiscovery unread; Finding check subject
         measured expected why remedy; Hca node_description unread; HcaFirmware settings_from not_asked errors; HelmFacts error; HostConfig what
         refusal; ImageFacts errors; InstallPlan message; Inventory refused; InventoryNode error; KubeletStand error reached; LayerEnd binding;
@@ -27,23 +27,23 @@ TABLE: typing.Dict[str, str] = {
         ObservedFirmware error; ObservedHcas error; ObservedNeighbours error; ObservedPings error; ObservedPlatform error; ObservedServers error;
         ObservedSettings error; ObservedSubnets error; ObservedText error; ObservedTopologies error; ObservedTuning error; ObserverPod detail suspect;
         OlmObject message; OperatorFacts troubles errors says; OperatorStand detail remedy; OperatorsSeen errors; PairLayers why; PairResult
-        ping_evidence evidence commands sweep_failure; Part text; PciEvidence unread; Ping error; PingServer error; PodState detail suspect; PoolPlan
-        limit blockers; PortGrowth why; RdmaPod error binding; Reported reason parts; Roll error others; RollPlan limit refusal; RoundPlan why;
+        ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error; PingServer error; PodState detail suspect; PoolPlan
+        limit blockers; PortGrowth why; RdmaPod error binding; Reported reason parts; Roll error others; RollPlan limit refusal shape; RoundPlan why;
         SeenCapabilities unread error; SeenErrors error; SeenForwarding error; SeenManagers error; SeenSubnet error; SeenTopology error;
         ServiceVersion reason message requirements; SlowPort could_be; Status status message reason; Subscription troubles; SwitchPort chassis port
         system; SyncNode detail remedy matched; TrainingPod error; TuningSet refusal remedy; Workload lost; Bios refused; Catalog state message""",
     "names of the inventory and of the intent, which are the admin's: stage validate holds those of the intent against their forms": """
         AppliedObject fabric; ArchiveFacts place; CountedPair fabric client server node; EarlierPair fabric client server; FabricBandwidth fabric;
         Facts nodes hcas subnets topologies functions neighbours clocks by_pods platforms runtimes bioses firmware before plan servers pings stopped
-        tunings kernel_settings variables held; LayerEnd node; LintFacts held; MemlockProof fabric; NodeOutcome node; NodePlan node; NodeStep node;
+        tunings kernel_settings variables held images; LayerEnd node; LintFacts held; MemlockProof fabric; NodeOutcome node; NodePlan node; NodeStep node;
         PairLayers fabric client server; PairResult fabric client server; PoolPlan nodes; RdmaPod fabric node; RoundPlan fabric; SyncNode fabric node;
         TuningSet nodes; Folder path; Address base query; Challenge realm service scope; Login basic token; JobNeeds kind queue; ImageSeen name;
         ImageReference repository host version""",
     "metadata that the API server itself holds to the rules of names and labels, matched and shown": """
-        AppliedObject kind name namespace; Attachment name kinds resource plugin; Catalog name namespace address; Channel name newest versions; Claim
+        ApiResource base plural kind; AppliedObject kind name namespace; Attachment name kinds resource plugin; Catalog name namespace address; Channel name newest versions; Claim
         name modes phase; ClusterNode labels allocatable; ClusterPod labels; ClusterPolicies names; ClusterQueue name groups cohort; Controller
-        operator name version origin release; FeatureDiscovery pods; HostConfig kind name labels generated; InstallPlan name namespace phase versions;
-        InventoryNode groups; LabelExpression key operator values; LabelSelector labels; Lease pod; LocalQueue name cluster_queue; MachinePool labels;
+        operator name version origin release; FeatureDiscovery pods; EtcdMember node; HealthCheck kind namespace name nodes; HostConfig kind name labels generated; Judged foreign going; InstallPlan name namespace phase versions;
+        InventoryNode groups; LabelExpression key operator values; LabelSelector labels; Lease pod; LocalQueue name cluster_queue; Machine namespace name labels node; MachinePool labels;
         NicState name; NicTemplate name cards; NodePlan pods pool rolled_by; NodeStep node pods pool; NodeProfile node wanted active; ObserverPod
         image_id template; ObserverSet template node_selector nodes run; OperatorFacts crds configs namespace; OperatorGroup name namespace targets;
         OperatorStand package namespace subscription wanted installed upgrade; OperatorsSeen packages labelled made; Package name catalog
@@ -58,13 +58,13 @@ TABLE: typing.Dict[str, str] = {
     "a user's job and its log, which are linted and shown, and run nothing": """
         Container name path sources requests limits capabilities mounts; NcclCommunicator name; NcclDevice name link reasons; NcclLog versions;
         NcclRank host bus_id; NcclProcess host version network oob_interface oob_address without_ib environment; NcclRoute via; NetworkRequest
-        namespace name interface; PodDevices name interfaces devices; PodTemplate path volumes memory_volumes claims; Variable name value place""",
+        namespace name interface; PodDevices name interfaces devices; PodTemplate path volumes memory_volumes claims account host_paths; Variable name value place""",
     "what a BMC tells of its own settings and of its model: written back to the same BMC alone, in JSON": """
         Bios attributes registry apply_times; BiosAttribute name current pending; BiosJob id; BiosValue value; Condition attribute value; Dependency
         property; Entry name display_name values; NodeBios vendor model version registry apply_times; Registry path; System vendor model version
         serial resets""",
     "a value of a tool or a file of the node, compared with a table and shown": """
-        NodePlatform kernel_arguments; ObservedSettings value; ObservedText value; PortCounters counters wide; Reading value where; Report parameters;
+        Identity uuid serials; NodePlatform kernel_arguments; ObservedSettings value; ObservedText value; PortCounters counters wide; Reading value where; Report parameters;
         Setting next current default; NodeTuning rows""",
     "of the controller itself": """
         ControllerFacts python stages library where server; HelmFacts binary version; Holder run host process; Lease doing""",

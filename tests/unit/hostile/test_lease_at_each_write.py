@@ -227,7 +227,7 @@ def test_each_task_that_writes_on_a_node_comes_after_a_look_at_the_lease() -> No
             confirmed = False
             for task in tasks:
                 confirmed = confirmed or (task.get("linerate.rdma.cluster_lease") or {}).get("state") == "confirmed"
-                used = writers & set(task)
+                used = writers & {*task, (task.get("linerate.rdma.on_node") or {}).get("module")}
                 if used and task.get("delegate_to") != "localhost":
                     assert confirmed, f"{path.relative_to(ROOT)}: {task['name']}"
                     seen |= used

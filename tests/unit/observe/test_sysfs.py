@@ -219,12 +219,12 @@ def test_two_ports_of_one_device_have_their_own_interfaces(tree: Tree) -> None:
     """As a ConnectX-3 with both ports on one function; ib0.8001 is a child of ib0."""
     folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1003", driver="mlx4_core")
     tree.rdma(folder, "mlx4_0", guid(1, 0))
-    for number, name, mtu in ((1, "ib0", 4092), (1, "ib0.8001", 2044), (2, "by-an-admin", 2044)):
+    for number, name, mtu in ((1, "ib0", 4092), (1, "ib0.8001", 2044), (2, "renamed-by-it", 2044)):
         tree.netdev(folder, name, f"00:00:00:4{number}:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:e0:00:0{number}", kind=32, mtu=mtu, dev_port=number - 1)
     for number in (1, 2):
         tree.port("mlx4_0", number)
     (hca,) = read(tree).hcas
-    assert [(netdev.name, netdev.port) for netdev in hca.netdevs] == [("ib0", 1), ("ib0.8001", 1), ("by-an-admin", 2)]
+    assert [(netdev.name, netdev.port) for netdev in hca.netdevs] == [("ib0", 1), ("ib0.8001", 1), ("renamed-by-it", 2)]
     assert [port.mtu for port in hca.ports] == [4092, 2044]
 
 
