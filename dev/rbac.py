@@ -114,6 +114,7 @@ def variables() -> Object:
         "operator_namespace": OPERATOR,
         "node_pool": {"max_unavailable": 1},
         "bios": {"iommu": True},
+        "pause_health_checks": True,
         "disruption": "reboot",
         "tuning": {"set": True},
         "host": host,
@@ -266,7 +267,7 @@ def _flow(value: typing.Any) -> str:
         return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_flow, value)) + "]"
-    if isinstance(value, str) and value and value not in ("true", "false"):
+    if isinstance(value, str) and value and value not in ("true", "false", "*"):
         return value
     return json.dumps(value)
 

@@ -90,7 +90,8 @@ POWERS: typing.Tuple[Power, ...] = (
         "makes the namespaces of the jobs, and takes them back",
         "a namespace of a fabric that is not there, or is the collection's own",
         "",
-        "It deletes what is in these namespaces, and may change their labels: who may make pods there and sets `enforce: privileged` is root on the nodes.",
+        "It lists all that is in these namespaces, Secrets included, deletes it, and may change their labels: who may make pods there and sets "
+        "`enforce: privileged` is root on the nodes.",
     ),
     Power(
         MEASURING,

@@ -7,6 +7,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+#: the kind of a right to all kinds
+ANYTHING = "*"
+
 
 @dataclasses.dataclass(frozen=True)
 class Right:

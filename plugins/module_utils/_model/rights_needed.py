@@ -24,12 +24,15 @@ from .node_tuning import TUNED
 from .observers import DAEMON_SET
 from .operators import TABLE
 from .profiles import NIC_POLICY, PLAIN, attachment_kind, carries_rdma, needs_nic_policy, traits
-from .rights import Right
+from .rights import ANYTHING, Right
 
 #: of jobs that the filter render_job writes
 _JOBS = ("PyTorchJob", "TrainJob", "TrainingRuntime")
 _POOLS = ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com")
 _NETWORKS = ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork")
+#: what remediates nodes, and the Machines of its selectors
+_HEALTH_CHECKS = ("MachineHealthCheck.machine.openshift.io", "MachineHealthCheck.cluster.x-k8s.io", "NodeHealthCheck")
+_MACHINES = ("Machine.machine.openshift.io", "Machine.cluster.x-k8s.io")
 #: what server-side apply of an object takes that need not be there yet
 _APPLY = ("get", "create", "patch")
 #: the ClusterPolicy, as the chart of the GPU operator and its guide for OpenShift name it; a cluster has one
@@ -74,7 +77,7 @@ def needed(intent: Intent, operator: str, olm: bool = False) -> typing.Tuple[Rig
         powers.MACHINES: _machines(intent),
         powers.PEERMEM: _peermem(intent),
         powers.TUNING: _tuning(intent),
-        powers.ROLL: _roll() if _rolls(intent) else (),
+        powers.ROLL: _roll(intent.cluster.pause_health_checks) if _rolls(intent) else (),
         powers.FIRMWARE: _firmware() if _rolls(intent) else (),
         powers.OLM: _install_by_olm() if olm else (),
         powers.OLM_REMOVAL: _remove_by_olm() if olm else (),
@@ -156,6 +159,8 @@ def _namespaces(intent: Intent) -> typing.Iterator[Right]:
     for name in _spaces(intent):
         yield from (Right("namespaces", verb, "Namespace", name=name) for verb in ("create", "patch"))
         yield Right("teardown", "delete", "Namespace", name=name)
+        # a namespace with objects of others stays, and any kind may be theirs
+        yield Right("teardown", "list", ANYTHING, name)
 
 
 def _measuring(intent: Intent) -> typing.Iterator[Right]:
@@ -216,9 +221,15 @@ def _rolls(intent: Intent) -> bool:
     return (intent.cluster.bios != BiosWishes() or intent.cluster.firmware != FirmwareWishes()) and intent.cluster.disruption == "reboot"
 
 
-def _roll() -> typing.Iterator[Right]:
+def _roll(pauses: bool) -> typing.Iterator[Right]:
+    """:param pauses: health checks of nodes may be paused meanwhile"""
     yield from (Right("settle", verb, "Node") for verb in ("get", "patch"))
     yield Right("settle", "create", "Pod", "", "eviction")
+    # what remediates a node that is away, and which Machine is which node's
+    yield from (Right("settle", "list", kind) for kind in (*_HEALTH_CHECKS, *_MACHINES))
+    if pauses:
+        yield from (Right("settle", "patch", kind) for kind in _HEALTH_CHECKS)
+        yield Right("settle", "get", "NodeHealthCheck")
 
 
 def _firmware() -> typing.Iterator[Right]:

@@ -89,7 +89,8 @@ def _objects(cluster: Cluster, resource: ApiResource, namespace: str, unread: ty
     try:
         while True:
             data = cluster.read(path, [("limit", str(PAGE)), *([("continue", rest)] if rest else [])], _METADATA)
-            items = data.get("items")
+            # an empty list of metadata has null for its items
+            items = [] if data.get("items", False) is None else data.get("items")
             if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
                 raise ResourceError(f"{path}: the answer is no list of objects")
             yield from items

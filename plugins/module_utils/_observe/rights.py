@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.rights import Denied, Right, RightsFacts
+from .._model.rights import ANYTHING, Denied, Right, RightsFacts
 from .kubernetes import KINDS, ApiError, Cluster, Resource, group_of
 
 
@@ -29,7 +29,7 @@ def attributes(right: Right) -> Resource:
 
 
 def _resource(right: Right) -> typing.Tuple[str, str]:
-    return group_of(right.kind), KINDS[right.kind][1]
+    return ("*", "*") if right.kind == ANYTHING else (group_of(right.kind), KINDS[right.kind][1])
 
 
 def _allowed(cluster: Cluster, right: Right) -> bool:
