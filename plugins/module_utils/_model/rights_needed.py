@@ -110,6 +110,8 @@ def _look(intent: Intent, operator: str) -> typing.Iterator[Right]:
     yield Right("teardown", "get", "SecurityContextConstraints", name=ACCOUNT)
     # the config daemon says only in its log why a sync fails
     yield Right("network", "get", "Pod", operator, "log")
+    if _rolls(intent):
+        yield from (Right("settle", "list", kind) for kind in (*_HEALTH_CHECKS, *_MACHINES))
     if intent.cluster.tuning.set:
         yield from (Right("tuning", "list", kind) for kind in ("Tuned", "Profile", "PerformanceProfile"))
     if intent.cluster.host.kubelet is not None:
@@ -225,8 +227,6 @@ def _roll(pauses: bool) -> typing.Iterator[Right]:
     """:param pauses: health checks of nodes may be paused meanwhile"""
     yield from (Right("settle", verb, "Node") for verb in ("get", "patch"))
     yield Right("settle", "create", "Pod", "", "eviction")
-    # what remediates a node that is away, and which Machine is which node's
-    yield from (Right("settle", "list", kind) for kind in (*_HEALTH_CHECKS, *_MACHINES))
     if pauses:
         yield from (Right("settle", "patch", kind) for kind in _HEALTH_CHECKS)
         yield Right("settle", "get", "NodeHealthCheck")

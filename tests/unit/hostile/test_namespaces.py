@@ -77,7 +77,7 @@ class Api(FakeApi):
             return json.dumps(self.documents[path]).encode()
         listed = super().listing(path)
         # as a real API server answers for metadata alone where there is nothing
-        return None if listed is None else listed.replace(b'"items": []', b'"items": null')
+        return listed if listed is None or f"/namespaces/{NAME}/" not in path else listed.replace(b'"items": []', b'"items": null')
 
     def object(self, path: str) -> typing.Optional[Resource]:
         return None if path in self.documents else super().object(path)
