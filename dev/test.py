@@ -2,7 +2,7 @@
 
 """All tests, in the order of their cost; the first part that fails ends it. One lab serves molecule and the tests on the lab, and is taken down at the end.
 
-The lab is built beside the linters, most of which keep one processor busy: on a fresh machine that takes longest of all. No guest runs yet.
+The lab is built beside all that needs no lab, which leaves a processor idle now and then: on a fresh machine that takes longest of all. No guest runs yet.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def main() -> int:
     start, begun = time.monotonic(), time.time()
     # galaxy-importer gives its linter three minutes: nothing may be taken from it
     with _beside("lab build", ["nice", "-n", "19", PYTHON, "-m", "lab", "build"]) as built:
-        failed = _part("lint", [PYTHON, "-m", "dev.lint"]) or built()
-    failed = (
-        failed
-        or _part("tests without a lab", [PYTHON, "-m", "dev.unit"])
-        or _part("molecule, scenario judge", [*MOLECULE, "test", "--scenario-name", "judge"], UNFRAMED)
-        or _part("the frame on the oldest ansible-core", OLDEST, _core("2.16"))
-        or next((log for log in (_part(f"hostile texts on ansible-core {core}", HOSTILE, _core(core)) for core in UNTAGGED) if log), None)
-        or _on_the_lab()
-    )
+        failed = (
+            _part("lint", [PYTHON, "-m", "dev.lint"])
+            or _part("tests without a lab", [PYTHON, "-m", "dev.unit"])
+            or _part("molecule, scenario judge", [*MOLECULE, "test", "--scenario-name", "judge"], UNFRAMED)
+            or _part("the frame on the oldest ansible-core", OLDEST, _core("2.16"))
+            or next((log for log in (_part(f"hostile texts on ansible-core {core}", HOSTILE, _core(core)) for core in UNTAGGED) if log), None)
+            or built()
+        )
+    failed = failed or _on_the_lab()
     say(f"== {'FAILED' if failed else 'all tests passed'} after {time.monotonic() - start:.0f} s")
     if failed:
         # once more as the last words: the clean-up has scrolled them away, and many a CI shows the end alone
