@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs another module, and marks what a lost connection says. Documented in the module of the same name."""
+"""Runs another module, and takes the power over the run out of its answer. Documented in the module of the same name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typing
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import marked_loss
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import marked_loss, without_effects
 
 Result = typing.Dict[str, typing.Any]
 
@@ -41,5 +41,4 @@ class ActionModule(ActionBase):
             shared_loader_obj=self._shared_loader_obj,
         )
         with marked_loss():
-            result: Result = action.run(task_vars=task_vars)
-        return result
+            return without_effects(action.run(task_vars=task_vars))

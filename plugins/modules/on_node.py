@@ -12,9 +12,13 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Runs another module. If the connection is lost, the message of the result holds words of the node, such as the banner of its ssh server.
+  - Runs another module. A node that is under the control of an attacker answers what it likes in place of the module. An answer with C(ansible_facts) sets
+    variables of the host, which then take the place of those of the inventory, also in tasks on the controller. This module takes C(ansible_facts),
+    C(add_host), C(add_group) and C(ansible_stats) out of the answer.
+  - If the connection is lost, the message of the result holds words of the node, such as the banner of its ssh server.
   - ansible-core before 2.19 takes this message for a template if a task with C(ignore_unreachable) registers it. A node could run commands on the controller
-    in this way. This module marks the message as unsafe. Use it for each task on nodes that has both C(ignore_unreachable) and C(register).
+    in this way. This module marks the message as unsafe.
+  - Use it for each task on nodes whose module is not of this collection, unless the task needs the facts that the module returns.
 options:
   module:
     description: Full name of the module.

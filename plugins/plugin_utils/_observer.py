@@ -14,7 +14,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError, unforeseen
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import marked_loss
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import marked_loss, without_effects
 
 Result = typing.Dict[str, typing.Any]
 Variables = typing.Optional[typing.Dict[str, typing.Any]]
@@ -45,8 +45,7 @@ class Observer(ActionBase):
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
         """The module's answer; a subclass may add what only the controller knows."""
-        answer: Result = self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars)
-        return answer
+        return without_effects(self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars))
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
         """What the result says beside counts; a subclass may hold an answer against facts."""

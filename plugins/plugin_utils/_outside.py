@@ -40,6 +40,10 @@ except ImportError:  # pragma: no cover
 
 Value = typing.TypeVar("Value")
 
+#: keys by which the result of any module changes a run: variables of hosts, hosts, groups, custom statistics
+#: [ansible-core plugins/strategy/__init__.py _process_pending_results, executor/task_executor.py]
+_ACTED_ON = frozenset({"ansible_facts", "add_host", "add_group", "ansible_stats"})
+
 
 def outside(value: Value) -> Value:
     """Mark all texts in ``value``, which may hold lists and dictionaries, keys of dictionaries included. The value stays equal to what it was."""
@@ -51,6 +55,15 @@ class Unreachable(AnsibleConnectionFailure):  # type: ignore[misc]
 
     def __str__(self) -> str:
         return outside(str(super().__str__()))
+
+
+def without_effects(answer: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+    """Return what a module answered on a node without the keys that ansible-core acts on.
+
+    The Python of a node belongs to the node. An answer with ``ansible_facts`` would set variables of the host above those of the inventory, such as the
+    kubeconfig that tasks on the controller take, or the address of the node's BMC.
+    """
+    return {key: value for key, value in answer.items() if key not in _ACTED_ON}
 
 
 @contextlib.contextmanager

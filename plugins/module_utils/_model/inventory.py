@@ -18,6 +18,7 @@ class InventoryNode:
     :ivar address: internal IP address; empty where the node tells none, or tells what is none (see ``error``)
     :ivar groups: what it is and where it stands, by the first part of the group's name (``os``, ``model``, ``pool``, ``zone``, ``leaf``)
     :ivar error: which of the texts of the node were refused, and what they must be; empty when none was. The node must not be reached by ssh then
+    :ivar claimed: all addresses that the kubelet writes, internal and external
     """
 
     name: Subdomain
@@ -25,6 +26,7 @@ class InventoryNode:
     labels: typing.Dict[LabelKey, LabelValue] = dataclasses.field(default_factory=dict)
     groups: typing.Dict[str, GroupWord] = dataclasses.field(default_factory=dict)
     error: str = ""
+    claimed: typing.Tuple[HostAddress, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,6 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import without_effects
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = str(ROOT / "build" / "collections")
@@ -285,6 +286,11 @@ def test_what_a_parser_lets_through_is_marked(tmp_path: pathlib.Path, server: Se
     assert found.output.count("MARK") > 20
 
 
+#: what runs no module on the node
+ON_CONTROLLER = (
+    "block",
+    *(f"ansible.builtin.{name}" for name in ("debug", "fail", "include_role", "include_tasks", "meta", "wait_for_connection")),
+)
 NODE_TASKS = sorted({*ROOT.glob("roles/*/tasks/observe.yml"), *(ROOT / "roles" / name for name in ("platform/tasks/kernel.yml", "teardown/tasks/nodes.yml"))})
 
 
@@ -296,13 +302,41 @@ def tasks(listed: typing.Any) -> typing.Iterator[typing.Dict[str, typing.Any]]:
 
 
 @pytest.mark.parametrize("path", NODE_TASKS, ids=lambda path: str(path.relative_to(ROOT / "roles")))
-def test_what_is_registered_on_nodes_is_marked(path: pathlib.Path) -> None:
-    """A lost connection is one as well: on old cores its message is a template, which a mere 'is changed' evaluates."""
+def test_what_runs_on_nodes_is_marked_and_sets_no_variable(path: pathlib.Path) -> None:
+    """A lost connection is marked as well: on old cores its message is a template, which a mere 'is changed' evaluates."""
     for task in tasks(yaml.safe_load(path.read_text(encoding="utf-8"))):
-        if "register" in task and task.get("delegate_to") != "localhost":
-            (name,) = (key for key in task if key.startswith(("ansible.", "linerate.")))
+        (name,) = (key for key in task if key.startswith(("ansible.", "linerate.", "block"))) if "block" not in task else ("block",)
+        if name not in ON_CONTROLLER and task.get("delegate_to") != "localhost":
             assert name.startswith("linerate.rdma."), f"{task['name']}: give it to linerate.rdma.on_node"
             action = importlib.import_module(f"ansible_collections.linerate.rdma.plugins.action.{name.rpartition('.')[2]}").ActionModule
             assert name == "linerate.rdma.on_node" or issubclass(action, (Observer, ControllerAction)), (
                 f"{task['name']}: {name} does not mark a lost connection"
             )
+
+
+def test_an_answer_of_a_node_sets_no_variable_and_adds_no_host(tmp_path: pathlib.Path) -> None:
+    """Names that tasks on the controller take: an answer would stand above the inventory."""
+    powers = {"ansible_facts": {"rdma_kubeconfig": "of the node", "inventory_hostname": "worker-2"}, "add_host": {"host_name": "x"}, "ansible_stats": {}}
+    answer = {"changed": True, "stdout": "", "state": "absent", "add_group": "x"}
+    assert without_effects({**answer, **powers}) == {"changed": True, "stdout": "", "state": "absent"}
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "hostile.py").write_text(f"#!/usr/bin/python\nimport json\nprint(json.dumps({ {**answer, **powers}!r}))\n")
+    checks = ["rdma_kubeconfig is undefined", "inventory_hostname == 'worker-1'", "'x' not in groups.all", "made is changed"]
+    plays = [
+        {
+            "hosts": "worker-1",
+            "gather_facts": False,
+            "tasks": [
+                {"linerate.rdma.on_node": {"module": "hostile"}, "register": "made"},
+                {"ansible.builtin.assert": {"that": checks}},
+            ],
+        }
+    ]
+    (tmp_path / "plays.yml").write_text(yaml.safe_dump(plays))
+    (tmp_path / "hosts.yml").write_text(
+        yaml.safe_dump({"all": {"hosts": {"worker-1": {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}}}})
+    )
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": COLLECTIONS, "HOME": str(tmp_path)}
+    command = [PLAYBOOK, "-i", str(tmp_path / "hosts.yml"), str(tmp_path / "plays.yml")]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"

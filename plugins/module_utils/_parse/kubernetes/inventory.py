@@ -8,10 +8,11 @@ import dataclasses
 import re
 import typing
 
+from ..._model.boundary.addresses import HOST_ADDRESS
 from ..._model.boundary.kubernetes import GROUP_WORD, LABEL_KEY, LABEL_VALUE, SUBDOMAIN
 from ..._model.inventory import Inventory, InventoryNode
 from .core import internal_addresses
-from .resource import Resource, ResourceError, labels_of, mapping_at, name_of, refusal, text_of, title_of
+from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, refusal, text_of, title_of
 
 #: labels that tell a group, the first that a node has. Models: NVIDIA's GPU feature discovery, Kubernetes. Leaves: topograph 1.0, and before
 _LABELS: typing.Dict[str, typing.Tuple[str, ...]] = {
@@ -47,7 +48,8 @@ def refuse_shared_addresses(found: Inventory, everyone: typing.Iterable[Inventor
     """
     owners: typing.Dict[str, typing.List[str]] = {}
     for node in everyone:
-        owners.setdefault(node.address, []).append(node.name)
+        for address in {node.address, *node.claimed}:
+            owners.setdefault(address, []).append(node.name)
     return dataclasses.replace(
         found, nodes=tuple(_without_shared(node, [name for name in owners.get(node.address, ()) if name != node.name]) for node in found.nodes)
     )
@@ -84,7 +86,16 @@ def inventory_node(resource: Resource) -> InventoryNode:
             groups[group] = text
         elif text:
             refused.append(refusal(f"Node {name}: what it tells of its {group}", text, GROUP_WORD))
-    return InventoryNode(name, address, labels, groups, "; ".join(refused))
+    return InventoryNode(name, address, labels, groups, "; ".join(refused), _claimed(resource))
+
+
+def _claimed(resource: Resource) -> typing.Tuple[str, ...]:
+    """Each valid address of the Node, of whatever type."""
+    try:
+        texts = [item.get("address") for item in items_of(mapping_at(resource, "status"), "addresses", "Node")]
+    except ResourceError:
+        return ()
+    return tuple(dict.fromkeys(address for address in map(HOST_ADDRESS.parse, texts) if address is not None))
 
 
 def _told(resource: Resource, labels: typing.Mapping[str, str]) -> typing.Dict[str, str]:
