@@ -33,11 +33,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resou
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read_one
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER, Certificates, tree
-from ansible_collections.linerate.rdma.tests.unit.roll_world import NODES, REBOOT, Server, Site, World, merged, of, only, states
+from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, REBOOT, Server, Site, World, merged, of, only, states
 from ansible_collections.linerate.rdma.tests.unit.roll_world import uuid_of as uuid_of_node
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SYSTEM = "/redfish/v1/Systems/System.Embedded.1"
+REGISTRY = f"{SYSTEM}/Bios/BiosRegistry"
 A, B = "4c4c4544-0035-3510-8054-c6c04f503347", "00000000-0000-0000-0000-3cecef123456"
 
 
@@ -219,6 +220,20 @@ def test_an_address_that_moves_in_the_middle_of_a_session_is_not_written_to(site
 
 
 # Several systems, and what vendors call them
+
+
+def test_the_registry_of_another_bmc_is_not_that_of_a_node(site: Site) -> None:
+    """The BMC of worker-1 says the same vendor, model and version as the others, and that BootMode is the switch of SR-IOV."""
+    for server in site.servers.values():
+        server.bios.answers[REGISTRY] = copy.deepcopy(server.bios.answers[REGISTRY])
+    liar = site.servers["worker-1"].bios.answers[REGISTRY]["RegistryEntries"]
+    values = [{"ValueName": name, "ValueDisplayName": shown} for name, shown in (("Bios", "Enabled"), ("Uefi", "Disabled"))]
+    entry = {"AttributeName": "BootMode", "DisplayName": "SR-IOV Global Enable", "Type": "Enumeration", "ReadOnly": False, "Hidden": False}
+    liar["Attributes"] = [{**entry, "ResetRequired": True, "Value": values}]
+    liar.pop("Dependencies", None)
+    site.run()
+    for name in ("worker-2", "worker-3"):
+        assert [body["Attributes"] for body in site.servers[name].written] == [{ATTRIBUTE: "Enabled"}] and site.servers[name].value == "Enabled"
 
 
 def test_of_several_systems_behind_one_bmc_that_of_the_node_is_taken(site: Site, certificates: Certificates) -> None:

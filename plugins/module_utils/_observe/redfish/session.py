@@ -86,13 +86,37 @@ class Session:
         :param path: on this BMC, perhaps with a query
         :raises BmcError: no answer, or none that is a resource
         """
-        asked = path
+        answer = self._got(path)
+        resource = self.resource(path, answer.body)
+        self._etags[path] = etag(resource, answer.headers.get("ETag", ""))
+        return resource
+
+    def body(self, path: str) -> bytes:
+        """A resource as it was sent, for resource().
+
+        :raises BmcError: no answer
+        """
+        return self._got(path).body
+
+    def resource(self, path: str, body: bytes) -> typing.Dict[str, typing.Any]:
+        """The resource in a body.
+
+        :raises BmcError: it is none
+        """
+        data = _decoded(body)
+        if not isinstance(data, dict):
+            remedy = "See what answers at this address, and restart the BMC if it is one"
+            raise self.error("not_json", f"GET {path} was answered with {len(body)} bytes that are no JSON object", remedy)
+        return data
+
+    def _got(self, path: str) -> Answer:
+        """The answer with a resource, wherever on this BMC it is."""
         for _redirect in range(_REDIRECTS + 1):
             answer = self._answer("GET", path)
+            if answer.status == 200:
+                return answer
             if answer.status not in (301, 302, 307, 308):
-                resource = self._resource(path, answer)
-                self._etags[asked] = etag(resource, answer.headers.get("ETag", ""))
-                return resource
+                raise refused(self.bmc, f"GET {path}", answer.status, message_id(answer.data))
             path = self._elsewhere(path, answer.headers.get("Location", ""))
         raise self.error("status", f"GET {path} is redirected again and again", "Update the firmware of the BMC")
 
@@ -179,15 +203,6 @@ class Session:
                 limit = f"{what} was answered with more than {LARGEST // 2**20} MiB"
                 raise self.error("too_large", limit, "See what answers at this address: no resource of a BMC is that large")
             parts.append(part)
-
-    def _resource(self, path: str, answer: Answer) -> typing.Dict[str, typing.Any]:
-        data = answer.data
-        if answer.status != 200:
-            raise refused(self.bmc, f"GET {path}", answer.status, message_id(data))
-        if not isinstance(data, dict):
-            remedy = "See what answers at this address, and restart the BMC if it is one"
-            raise self.error("not_json", f"GET {path} was answered with {len(answer.body)} bytes that are no JSON object", remedy)
-        return data
 
     def _headers(self, write: typing.Optional[Write]) -> typing.Dict[str, str]:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}
