@@ -151,6 +151,29 @@ def test_two_nodes_with_one_identity_are_both_refused(site: Site) -> None:
     assert untouched(site, "worker-1", "worker-2") and "tell one identity" in of(done, "worker-1").why and of(done, "worker-3").state == "done"
 
 
+def test_a_serial_number_that_another_node_tells_beside_its_uuid_proves_nothing(site: Site) -> None:
+    """Root of worker-1 hides its UUID and says the serial number of worker-2, to whose BMC the address of its own leads."""
+    told(site, "worker-1", "")
+    serials = ("SERIAL-worker-2",)
+    site.looked = {"worker-1": Identity("", serials), "worker-2": Identity(uuid_of_node("worker-2"), serials)}
+    site.exchanged = {"worker-1": "worker-2", "worker-2": "worker-1"}
+    only(site, "worker-2")
+    done = site.run()
+    assert untouched(site, "worker-1", "worker-2") and "tell one identity" in of(done, "worker-1").why and "tell one identity" in of(done, "worker-2").why
+
+
+def test_a_serial_number_proves_a_machine_that_no_other_node_may_be() -> None:
+    x, y, z = Identity("", ("SN-X",)), Identity(B, ("SN-Y",)), Identity(A, ("SN-Z",))
+    claims = Claims(looked={"x": x, "y": y, "z": z})
+    assert claims.judge("x", Identity(A, ("SN-X",)), False).state == "other", "z has the UUID of this machine"
+    assert claims.judge("x", Identity("", ("SN-X", "SN-Z")), False).state == "other", "z has its serial number"
+    assert claims.judge("y", Identity("", ("SN-Y",)), False).state == claims.judge("x", x, False).state == "proven"
+    # blades of a chassis with one serial number, told apart by their UUIDs
+    blades = Claims(looked={"y": Identity(B, ("CHASSIS",)), "z": Identity(A, ("CHASSIS",))})
+    assert blades.judge("y", Identity(B, ("CHASSIS",)), False).state == "proven"
+    assert blades.judge("y", Identity("", ("CHASSIS",)), False).refused, "nor does it tell which of them it is"
+
+
 def test_a_node_outside_of_the_inventory_counts_as_well(site: Site) -> None:
     only(site, "worker-1")
     site.world.put("Node", {**site.world.seen("worker-1"), "metadata": {"name": "stranger", "labels": {}}})
