@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import typing
 
 import pytest
@@ -19,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeStep
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.patience import PatientCluster, passes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import node as node_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSED
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import Cluster as PlanCluster
@@ -135,6 +137,73 @@ def test_what_comes_after_the_plan_stops_the_drain_before_the_first_eviction(sit
     first = of(roller.roll(planned), "worker-1")
     assert first.state == "failed" and "jobs/cache" in first.why and "delete_empty_dir_data" in first.remedy
     assert not any(what.startswith(("evict", "reset")) for what in site.world.did) and not site.world.cordoned("worker-1")
+
+
+EVERYTHING = [{"operator": "Exists"}]
+
+
+@pytest.mark.parametrize(("tolerations", "stays"), [(EVERYTHING, True), ([{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}], False)])
+def test_a_pod_that_is_made_anew_on_the_cordoned_node_stays_where_it_tolerates_that(
+    site: Site, tolerations: typing.List[typing.Dict[str, str]], stays: bool
+) -> None:
+    """cilium-operator, tigera-operator: their ReplicaSet has the next pod there as soon as one is evicted."""
+    world, count = site.world, itertools.count(1)
+    only(site, "worker-1")
+    world.add("operator-0", "worker-1", tolerations=tolerations)
+    original = world.do
+
+    def do(what: str) -> None:
+        original(what)
+        if what.startswith("evict operator"):
+            # after the old one is gone
+            made.append(f"operator-{next(count)}")
+
+    made: typing.List[str] = []
+    pause = world.pause
+
+    def make(seconds: float) -> None:
+        pause(seconds)
+        while made:
+            world.add(made.pop(), "worker-1", tolerations=tolerations)
+
+    world.do, world.pause = do, make  # type: ignore[method-assign]
+    first = of(site.run(), "worker-1")
+    evicted = [what for what in world.did if what.startswith("evict")]
+    assert (first.state, len(evicted) == 1) == (("done", True) if stays else ("failed", False)), first.why
+
+
+def test_what_tolerates_everything_is_evicted_all_the_same(site: Site) -> None:
+    """What was there before, and what no controller that lost a pod here has made."""
+    world = site.world
+    only(site, "worker-1")
+    world.add("a", "worker-1", tolerations=EVERYTHING)
+    world.add("b", "worker-1", tolerations=EVERYTHING)
+    original = world.do
+
+    def do(what: str) -> None:
+        original(what)
+        if what == "evict a":
+            world.add("late", "worker-1", owner="StatefulSet", tolerations=EVERYTHING)
+
+    world.do = do  # type: ignore[method-assign]
+    assert states(site.run())["worker-1"] == "done" and [what for what in world.did if what.startswith("evict")] == ["evict a", "evict b", "evict late"]
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerates"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}, True),
+        ({"key": "node.kubernetes.io/unschedulable"}, True),
+        ({"key": "node.kubernetes.io/unschedulable", "value": "x"}, False),
+        ({"key": "nvidia.com/gpu", "operator": "Exists"}, False),
+        ({}, False),
+    ],
+)
+def test_what_tolerates_a_cordon(toleration: typing.Dict[str, str], tolerates: bool) -> None:
+    pod = {"metadata": {"name": "a", "namespace": "b"}, "spec": {"nodeName": "c", "tolerations": [toleration]}}
+    assert core.pod(pod).tolerates_cordon is tolerates
 
 
 def test_pods_that_stay_and_those_of_a_run_stop_nothing(site: Site) -> None:
