@@ -139,6 +139,80 @@ def test_what_comes_after_the_plan_stops_the_drain_before_the_first_eviction(sit
     assert not any(what.startswith(("evict", "reset")) for what in site.world.did) and not site.world.cordoned("worker-1")
 
 
+# Between the drain and the reset
+
+
+def uncordoned(world: World, name: str) -> None:
+    """By somebody else."""
+    world.put("Node", merged(world.seen(name), {"spec": {"unschedulable": None}}))
+
+
+def empty_at_its_reset(world: World) -> typing.List[str]:
+    """Has each reset find a node that is cordoned and has no pod but those of DaemonSets; names of the nodes."""
+    boot, found = world.boot, typing.cast(typing.List[str], [])
+
+    def check(name: str) -> None:
+        assert world.cordoned(name) and not world.pod("job-0"), f"{name} is reset with a pod, or while it takes some"
+        found.append(name)
+        boot(name)
+
+    world.boot = check  # type: ignore[method-assign]
+    return found
+
+
+def test_a_node_that_takes_pods_again_is_drained_once_more_before_its_reset(site: Site) -> None:
+    world = site.world
+    only(site, "worker-1")
+    world.add("web-1", "worker-1")
+    original = world.do
+
+    def do(what: str) -> None:
+        original(what)
+        if what == "evict web-1":
+            uncordoned(world, "worker-1")
+        if what == "note worker-1 reset" and "job" not in done:
+            # the scheduler, after the last look of the drain
+            done.append("job")
+            world.add("job-0", "worker-1")
+
+    done: typing.List[str] = []
+    world.do = do  # type: ignore[method-assign]
+    found = empty_at_its_reset(world)
+    assert states(site.run())["worker-1"] == "done" and found == ["worker-1"]
+    assert world.did.count("cordon worker-1") == 2 and "evict job-0" in world.did and not world.cordoned("worker-1")
+
+
+def test_a_node_that_takes_pods_again_and_again_is_not_reset(site: Site) -> None:
+    world = site.world
+    only(site, "worker-1")
+    original = world.do
+
+    def do(what: str) -> None:
+        original(what)
+        if what in ("cordon worker-1", "note worker-1 reset"):
+            uncordoned(world, "worker-1")
+
+    world.do = do  # type: ignore[method-assign]
+    first = of(site.run(), "worker-1")
+    assert first.state == "failed" and "again and again" in first.why and site.resets() == {} and world.note("worker-1") is None
+
+
+def test_a_cordon_of_others_that_is_lifted_is_ours_from_then_on(site: Site) -> None:
+    world = site.world
+    only(site, "worker-1")
+    world.put("Node", merged(world.seen("worker-1"), {"spec": {"unschedulable": True}}))
+    original = world.do
+
+    def do(what: str) -> None:
+        original(what)
+        if what == "set worker-1":
+            uncordoned(world, "worker-1")
+
+    world.do = do  # type: ignore[method-assign]
+    found = empty_at_its_reset(world)
+    assert states(site.run())["worker-1"] == "done" and found == ["worker-1"] and not world.cordoned("worker-1")
+
+
 EVERYTHING = [{"operator": "Exists"}]
 
 
