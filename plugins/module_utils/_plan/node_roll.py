@@ -148,6 +148,23 @@ def turn(
     return tuple(step for step in wave if step in going), why
 
 
+def why_not_again(step: NodeStep, cluster: Cluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]) -> str:
+    """Why a node may not be reset for which a run that ended has noted a reset that never came; empty where it may. Much may have happened since that run, so
+    that all is asked that is asked before a node begins.
+
+    :param cluster: read anew, with pods and etcd
+    """
+    node = next((node for node in cluster.nodes if node.name == step.node), None)
+    if node is None:
+        return "the cluster has no such node any more"
+    anew = dataclasses.replace(step, phase="begin")
+    away = {node.name for node in cluster.nodes if not node.ready or node.unschedulable}
+    others = tuple(one for one in planned.steps if one.goes and one.phase == "wait" and one.node in away - {step.node})
+    blockers = _looked_into(anew, node, cluster, intent, inventory, ()).blockers
+    going, why = turn((anew, *others), cluster, planned, intent, inventory)
+    return " ".join(blockers) or ("" if anew in going else why)
+
+
 def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode]) -> bool:
     return step.node in known and is_control_plane(known[step.node])
 

@@ -30,7 +30,7 @@ from .._parse.kubernetes import core, etcd, machine_config
 from .._parse.kubernetes.resource import mapping_at, name_of
 from .._parse.kubernetes.roll_mark import ANNOTATION, mark
 from .._plan.node_firmware import FIRMWARE
-from .._plan.node_roll import Cluster, action_of, line, plan, turn
+from .._plan.node_roll import Cluster, action_of, line, plan, turn, why_not_again
 from .._plan.node_sources import KERNEL
 from .._render.roll_mark import marked
 from .drain import Drain, NodeFailed
@@ -134,6 +134,7 @@ class Roller:
         #: what was noted at nodes that their MachineConfigPool has rebooted since
         self._ridden: typing.Dict[str, Mark] = {}
         self._unproven: typing.Set[str] = set()
+        self._planned = RollPlan()
         #: what this run has noted at nodes
         self._noted: typing.Dict[str, Mark] = {}
 
@@ -168,6 +169,7 @@ class Roller:
 
         :raises LeaseLost: another run changes the cluster
         """
+        self._planned = planned
         found = {step.node: _untouched(step, planned, check_mode) for step in planned.steps}
         if check_mode or planned.refusal:
             changes = () if planned.refusal else tuple(line(step) for step in planned.steps if step.is_due)
@@ -474,6 +476,14 @@ class Roller:
         remedy = f"Find out who uncordons it or gives its pods a nodeName, and run again: kubectl get pods -A --field-selector spec.nodeName={step.node}"
         raise NodeFailed(f"it was not reset: it takes pods again and again, after {_DRAINS} drains as well", remedy)
 
+    def _may_go_again(self, step: NodeStep) -> None:
+        """:raises NodeFailed: what was planned by a run that ended may not be done now"""
+        why = why_not_again(step, self._read(), self._planned, self._intent, self._inventory)
+        if why:
+            raise NodeFailed(
+                f"the reset that another run noted did not come, and it was not reset now: {why.rstrip('.')}", "Do what is said there, and run again"
+            )
+
     def _is_left_to_bmc(self, step: NodeStep) -> None:
         """:raises NodeFailed: its BMC may not reset it"""
         cluster = self._read(pods=False)
@@ -526,6 +536,7 @@ class Roller:
                         # the run that noted it was killed before it could order it
                         ordered, begin = True, self._clock()
                         try:
+                            self._may_go_again(step)
                             noted, sure = self._reset(step, noted, did)
                         except NodeFailed:
                             # nobody has ordered it, or it was lost

@@ -139,6 +139,57 @@ def test_what_comes_after_the_plan_stops_the_drain_before_the_first_eviction(sit
     assert not any(what.startswith(("evict", "reset")) for what in site.world.did) and not site.world.cordoned("worker-1")
 
 
+# A roll that is taken up
+
+
+def killed_before_its_reset(site: Site, intent: ClusterIntent = REBOOT) -> None:
+    """A run that has noted the reset of worker-1, and does not order it."""
+    only(site, "worker-1")
+    site.world.kill = "note worker-1 reset"
+    kill_at_once(site)
+    with pytest.raises(Killed):
+        site.run(intent)
+    site.world.kill = ""
+    assert site.resets() == {} and site.world.cordoned("worker-1")
+
+
+def test_a_control_plane_node_that_is_taken_up_is_not_reset_while_another_is_down(site: Site) -> None:
+    control_plane(site.world, "worker-1", "control-8", "control-9")
+    killed_before_its_reset(site)
+    site.world.put("Node", ready(site.world.seen("control-9"), False))
+    first = of(site.run(), "worker-1")
+    assert first.state == "failed" and "control-9 is not Ready" in first.why and site.resets() == {}
+    assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None, "it is as before"
+
+
+def test_a_node_that_is_taken_up_is_not_reset_beyond_the_budget(site: Site) -> None:
+    killed_before_its_reset(site)
+    original = site.world.pause
+
+    def pause(seconds: float) -> None:
+        original(seconds)
+        site.world.put("Node", ready(site.world.seen("worker-2"), False))
+
+    site.world.pause = pause  # type: ignore[method-assign]
+    first = of(site.run(), "worker-1")
+    assert first.state == "failed" and "no other node may go" in first.why and site.resets() == {}
+
+
+def test_a_node_that_is_taken_up_is_not_reset_with_what_a_drain_may_not_take(site: Site) -> None:
+    killed_before_its_reset(site)
+    site.world.add("job-0", "worker-1", owner="", volumes=SCRATCH)
+    first = of(site.run(), "worker-1")
+    assert first.state == "failed" and "jobs/job-0" in first.why and site.resets() == {} and site.world.pod("job-0")
+
+
+def test_a_node_that_was_uncordoned_since_is_drained_again_when_it_is_taken_up(site: Site) -> None:
+    killed_before_its_reset(site)
+    uncordoned(site.world, "worker-1")
+    site.world.add("job-0", "worker-1")
+    found = empty_at_its_reset(site.world)
+    assert states(site.run())["worker-1"] == "done" and found == ["worker-1"] and not site.world.cordoned("worker-1")
+
+
 # Between the drain and the reset
 
 
