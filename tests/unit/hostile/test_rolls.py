@@ -139,6 +139,27 @@ def test_what_comes_after_the_plan_stops_the_drain_before_the_first_eviction(sit
     assert not any(what.startswith(("evict", "reset")) for what in site.world.did) and not site.world.cordoned("worker-1")
 
 
+# What a BMC answers to a reset
+
+
+@pytest.mark.parametrize(("status", "taken", "state"), [(503, True, "done"), (503, False, "failed"), (429, False, "failed")])
+def test_a_reset_that_is_answered_with_busy_is_sent_once(site: Site, status: int, taken: bool, state: str) -> None:
+    """Only the node tells whether it was taken."""
+    only(site, "worker-1")
+    server, posts = site.servers["worker-1"], typing.cast(typing.List[str], [])
+    original = server.post
+
+    def post(path: str, body: typing.Any) -> typing.Any:
+        posts.append(path)
+        answer = original(path, body) if taken else server.message(status, "GeneralError")
+        return answer._replace(status=status)
+
+    server.post = post  # type: ignore[method-assign]
+    first = of(site.run(), "worker-1")
+    assert first.state == state and len(posts) == 1 and "reset (not known whether taken)" in first.did
+    assert taken or (not site.world.cordoned("worker-1") and "did not take the reset" in first.why)
+
+
 # A roll that is taken up
 
 

@@ -31,8 +31,8 @@ from .trust import Socket, Trust, digest, left
 LARGEST = 4 * 2**20
 _REDIRECTS = 3
 _CHUNK = 65536
-#: a write that was answered so was not begun
-_PUT_OFF = (429, 503)
+#: what is sent again where it is answered so. An action never is: a BMC that resets itself with its node may have begun what it says 503 to
+_PUT_OFF: typing.Dict[str, typing.Tuple[int, ...]] = {"GET": BUSY, "PATCH": (429, 503), "POST": ()}
 
 
 class Answer(typing.NamedTuple):
@@ -125,9 +125,9 @@ class Session:
         return self._etags.get(path, "")
 
     def send(self, method: str, path: str, write: Write) -> Answer:
-        """A write. Sent once: when the connection breaks, only reading tells what became of it. Sent again where the BMC says that it did not begin.
+        """A write. Sent once: when the connection breaks, only reading tells what became of it. A PATCH is sent again where the BMC says that it did not begin.
 
-        :raises BmcError: ``closed`` or ``timeout`` where nobody knows what became of it, else it was not taken
+        :raises BmcError: ``closed``, ``timeout`` or ``busy`` where nobody knows what became of it, else it was not taken
         :raises RdmaError: it may not be sent
         """
         return self._answer(method, path, write)
@@ -146,8 +146,8 @@ class Session:
         return target
 
     def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> Answer:
-        """What a request is answered with. Sent again when the BMC is busy, and a GET also when the connection broke."""
-        what, busy = f"{method} {path}", _PUT_OFF if write else BUSY
+        """What a request is answered with. Sent again when the BMC is busy, unless it is an action, and a GET also when the connection broke."""
+        what, busy = f"{method} {path}", _PUT_OFF[method]
         for attempt in range(1, ATTEMPTS + 1):
             # a connection that was kept open may have been closed meanwhile: at first a new one is tried at once
             wait = attempt - 1.0
