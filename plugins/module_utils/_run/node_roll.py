@@ -413,7 +413,6 @@ class Roller:
             if now.boot_id != mine.boot:
                 # somebody else has reset it meanwhile, which is as good
                 return self._reset_noted(step.node, mine), True
-            self._is_borne(now)
             return self._reset(step, self._reset_noted(step.node, mine), did)
         except LeaseLost:
             raise
@@ -430,17 +429,6 @@ class Roller:
         did.append("cordoned")
         return mine
 
-    def _is_borne(self, node: ClusterNode) -> None:
-        """A drain takes its time, and another control-plane node may have gone meanwhile.
-
-        :raises NodeFailed: the control plane does not bear the reset
-        """
-        if is_control_plane(node):
-            cluster = self._read(pods=False, members=True)
-            why = keeps(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
-            if why:
-                raise NodeFailed(f"it was drained, and not reset: {why.rstrip('.')}", "Do what is said there, and run again: it is reset then")
-
     def _undo(self, name: str, mine: Mark, did: typing.List[str]) -> None:
         """A node that was not reset is as before."""
         mine = self._noted.get(name, mine)
@@ -454,15 +442,14 @@ class Roller:
         return mine
 
     def _reset(self, step: NodeStep, mine: Mark, did: typing.List[str]) -> typing.Tuple[Mark, bool]:
-        """Order it, when the node is still empty; the note, and whether it is sure that it was taken. Never beside the machine config operator: a
-        MachineConfigPool may have begun since the plan.
+        """Order it, when the node is still empty; the note, and whether it is sure that it was taken. Never beside the machine config operator.
 
         :raises BmcError: the BMC did not take it
-        :raises NodeFailed: the machine config operator is about to reboot it, somebody holds its pool, or it takes pods again and again
+        :raises NodeFailed: the control plane does not bear it, the machine config operator is about to reboot it, or it takes pods again and again
         :raises ApiError: whether it is can't be read
         """
         for _drain in range(_DRAINS):
-            self._is_left_to_bmc(step)
+            self._is_borne(step)
             # nothing but the BMC is asked after this look
             node, _noted = self._node(step.node)
             if node.boot_id != mine.boot:
@@ -472,7 +459,6 @@ class Roller:
             self._say(f"{step.node}: it takes pods again before its reset; it is cordoned and drained once more")
             mine = self._cordoned(node, mine, did)
             self._drain.work(step.node, did)
-            self._is_borne(node)
         remedy = f"Find out who uncordons it or gives its pods a nodeName, and run again: kubectl get pods -A --field-selector spec.nodeName={step.node}"
         raise NodeFailed(f"it was not reset: it takes pods again and again, after {_DRAINS} drains as well", remedy)
 
@@ -484,13 +470,19 @@ class Roller:
                 f"the reset that another run noted did not come, and it was not reset now: {why.rstrip('.')}", "Do what is said there, and run again"
             )
 
-    def _is_left_to_bmc(self, step: NodeStep) -> None:
-        """:raises NodeFailed: its BMC may not reset it"""
-        cluster = self._read(pods=False)
-        node = next((node for node in cluster.nodes if node.name == step.node), None)
-        why = cluster.in_the_way(node, self._inventory) if node is not None else ""
-        if why:
-            raise NodeFailed(f"its BMC did not reset it: {why.rstrip('.')}", "Do what is said there, and run again: it is reset then")
+    def _is_borne(self, step: NodeStep) -> None:
+        """A drain takes its time, and another control-plane node may have gone meanwhile, or a MachineConfigPool may have begun.
+
+        :raises NodeFailed: its BMC may not reset it
+        """
+        cluster, remedy = self._read(pods=False, members=True), "Do what is said there, and run again: it is reset then"
+        for node in (node for node in cluster.nodes if node.name == step.node):
+            why = keeps(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
+            if why:
+                raise NodeFailed(f"it was drained, and not reset: {why.rstrip('.')}", remedy)
+            why = cluster.in_the_way(node, self._inventory)
+            if why:
+                raise NodeFailed(f"its BMC did not reset it: {why.rstrip('.')}", remedy)
 
     def _ordered(self, step: NodeStep, did: typing.List[str]) -> bool:
         """Whether it is sure that the BMC took it.

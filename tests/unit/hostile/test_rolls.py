@@ -11,9 +11,9 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.control_plane import keeps, shape
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.control_plane import ETCD, keeps, shape
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.health_checks import of_machines, remediates
-from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import HealthCheck, Machine
+from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import EtcdMember, HealthCheck, Machine
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector, MachinePool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
@@ -544,6 +544,27 @@ def test_a_control_plane_node_that_goes_down_during_a_drain_keeps_the_next_from_
     first = of(site.run(), "worker-1")
     assert first.state == "failed" and "control-9 is not Ready" in first.why and site.resets() == {}
     assert not world.cordoned("worker-1") and world.note("worker-1") is None, "it is as before"
+
+
+@pytest.mark.parametrize("labels", [{"node-role.kubernetes.io/etcd": "true"}, {"node.kubernetes.io/microk8s-controlplane": ""}, {}])
+def test_nodes_with_a_member_of_etcd_go_one_at_a_time_whatever_their_labels_are(site: Site, labels: typing.Dict[str, str]) -> None:
+    control_plane(site.world, "control-9", *NODES)
+    for name in NODES:
+        found = site.world.seen(name)
+        site.world.put("Node", {**found, "metadata": {**found["metadata"], "labels": labels}})
+    assert [len(wave) for wave in site.plan(TWO).waves] == [1, 1, 1]
+    site.world.put("Node", ready(site.world.seen("control-9"), False))
+    assert all("control-9 is not Ready" in step.blockers[0] for step in site.plan(TWO).steps)
+
+
+def test_where_roles_are_split_members_are_wanted_on_the_nodes_of_etcd_alone() -> None:
+    both, control, etcd = {CONTROL: "true", ETCD: "true"}, {CONTROL: "true"}, {ETCD: "true"}
+    nodes = [ClusterNode(name, labels, ready=True) for name, labels in (("c1", control), ("c2", control), ("e1", etcd), ("e2", both))]
+    members = [EtcdMember("e1", True), EtcdMember("e2", True)]
+    assert [keeps(node, nodes, members, "") for node in nodes] == [""] * 4
+    assert all("no Ready member on e2" in keeps(node, nodes, members[:1], "") for node in nodes), "its pod is gone"
+    assert all("no Ready member on e1" in keeps(node, nodes, [EtcdMember("e1", False), members[1]], "") for node in nodes)
+    assert "no Ready member on c2" in keeps(nodes[0], nodes[:2], [EtcdMember("c1", True)], ""), "no role tells that it has none"
 
 
 def test_pods_of_etcd_that_may_not_be_read_keep_control_plane_nodes() -> None:
