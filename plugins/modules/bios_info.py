@@ -18,7 +18,7 @@ description:
     If the BMC has no body of that registry, a table of names of Dell, HPE, Lenovo, NVIDIA and Supermicro takes its place.
   - Shows of each attribute the current value, the value that waits for a reset, the allowed values, and why it cannot be written now. With O(wanted) it
     adds a state.
-  - Reads a registry once for each model and BIOS version.
+  - Reads the registry of each BMC from that BMC, since what a BMC says of its model and version proves nothing for another one.
   - A BMC that gives no answer is an entry with an error of its own, which names the cause. It neither fails the module nor delays the others.
   - Only sends GET. It opens no session on a BMC, and uses no proxy.
 options:

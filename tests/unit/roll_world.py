@@ -68,7 +68,7 @@ class World(FakeApi):
     def add(
         self, name: str, on: str, owner: str = "ReplicaSet", labels: typing.Optional[typing.Dict[str, str]] = None, uid: str = "", **spec: typing.Any
     ) -> None:
-        owners = [{"kind": owner, "name": "x", "controller": True}] if owner else []
+        owners = [{"kind": owner, "name": "x", "uid": f"uid-{owner}", "controller": True}] if owner else []
         metadata = {"name": name, "namespace": "jobs", "ownerReferences": owners, "labels": labels or {}, "uid": uid or f"uid-{name}"}
         self.put("Pod", {"metadata": metadata, "spec": {"nodeName": on, "containers": [], **spec}, "status": {"phase": "Running"}})
 

@@ -124,6 +124,8 @@ class ClusterPod:
     :ivar uid: another pod of the same name has another one
     :ivar empty_dir: it has a volume of the kind emptyDir, which ends with it
     :ivar of_run: a run of the collection made it, and makes it again where it needs it
+    :ivar controller: uid of its controller; empty when it has none
+    :ivar tolerates_cordon: the scheduler puts it on a cordoned node as well
     """
 
     name: Subdomain
@@ -137,6 +139,8 @@ class ClusterPod:
     uid: Uid = ""
     empty_dir: bool = False
     of_run: bool = False
+    controller: Uid = ""
+    tolerates_cordon: bool = False
 
 
 Action = typing.Literal["nothing", "configure", "drain", "reboot", "unknown"]

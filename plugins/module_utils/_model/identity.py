@@ -52,7 +52,13 @@ class Identity:
         """What no other machine may have, in one form whatever the order of bytes and the case of letters. Machines in one chassis may share a serial number,
         so that it counts only without a UUID.
         """
-        return (min(self.uuid, swapped(self.uuid)),) if self.uuid else tuple(f"serial {one.lower()}" for one in self.serials)
+        return self.every[:1] if self.uuid else self.every
+
+    @property
+    def every(self) -> typing.Tuple[str, ...]:
+        """The UUID, where there is one, and each serial number, in the form of ``keys``."""
+        uuid = (min(self.uuid, swapped(self.uuid)),) if self.uuid else ()
+        return (*uuid, *(f"serial {one.lower()}" for one in self.serials))
 
     def __str__(self) -> str:
         return ", ".join([*([f"UUID {self.uuid}"] if self.uuid else []), *(f"serial number {one}" for one in self.serials)]) or "no UUID and no serial number"
@@ -107,9 +113,12 @@ class Claims:
             return refused
         own = self.of(node)
         same = compare(own, machine)
-        if same:
+        if same and own.uuid and machine.uuid:
             return Verdict("proven")
-        others = [name for name in self._names if name != node and compare(self.of(name), machine)]
+        # a serial number alone proves it only where it is no other node's as well, whatever UUID that one has
+        others = [name for name in self._names if name != node and _may_be(self.of(name), machine, same)]
+        if same and not others:
+            return Verdict("proven")
         if same is False or others:
             whose = f"it is that of {', '.join(others[:3])}" if others else f"the node is {own}"
             return Verdict("other", f"it is the BMC of another machine ({machine}); {whose}", f"Correct rdma_bmc_address and rdma_bmc_system of {node}")
@@ -129,7 +138,7 @@ class Claims:
         if own.uuid and seen.uuid and own.uuid not in (seen.uuid, swapped(seen.uuid)):
             why = f"{node} contradicts itself: its kubelet says UUID {own.uuid}, and its DMI {seen.uuid}"
             return Verdict("other", why, f"Restart the kubelet. If it stays so, find out who changed what {node} tells of itself")
-        twins = sorted({name for key in own.keys for name in self._owners[key]} - {node})
+        twins = sorted({name for key in own.every for name in self._owners[key] if _are_twins(own, self.of(name))} - {node})
         if twins:
             why = f"{', '.join([node, *twins[:3]])} tell one identity ({own}), so a BMC can't be told to be that of one of them"
             return Verdict("other", why, "Find out which of them tells that of another; have the maker of a board set its own")
@@ -148,7 +157,7 @@ class Claims:
         """Names of nodes by what each is called."""
         found: typing.Dict[str, typing.List[str]] = {}
         for name in self._names:
-            for key in self.of(name).keys:
+            for key in self.of(name).every:
                 found.setdefault(key, []).append(name)
         return found
 
@@ -159,6 +168,19 @@ class Claims:
         for name, place in sorted(self.places.items()):
             found.setdefault(place, []).append(name)
         return found
+
+
+def _are_twins(one: Identity, other: Identity) -> bool:
+    """Whether two nodes tell one identity. Beside two UUIDs a serial number says nothing; where one is missing, it is all that there is."""
+    return bool({*one.keys} & {*other.keys} or (not (one.uuid and other.uuid) and {*one.every} & {*other.every}))
+
+
+def _may_be(node: Identity, machine: Identity, by_serial: typing.Optional[bool]) -> bool:
+    """Whether a machine is another node.
+
+    :param by_serial: the serial number is what makes it that of the node in question, so that it may be no other one's
+    """
+    return bool(compare(node, machine) or (by_serial and {*node.every} & {*machine.every}))
 
 
 def uuid_of(text: typing.Any) -> str:

@@ -84,7 +84,7 @@ def plan(
     most = intent.node_pool.max_unavailable if intent.node_pool is not None else 1
     limit = f"rdma_cluster.node_pool.max_unavailable is {most}" if intent.node_pool is not None else "1 at a time: rdma_cluster.node_pool is not set"
     resets = [step for step in steps if step.goes]
-    control = frozenset(node.name for node in cluster.nodes if is_control_plane(node))
+    control = frozenset(node.name for node in cluster.nodes if is_control_plane(node, cluster.etcd))
     shapes = shape(cluster.nodes, [step.node for step in resets])
     if resets and intent.disruption != "reboot":
         told = ", ".join(f"{step.node} ({_reasons(step)})" for step in resets[:5]) + (f" and {len(resets) - 5} more" if len(resets) > 5 else "")
@@ -133,9 +133,9 @@ def turn(
         if node.name not in names and (not node.ready or (node.unschedulable and node.name not in ours))
     ]
     going = [step for step in wave if step.phase != "begin" or not step.goes]
-    room, control, why = planned.most - len(down) - len(going), any(_is_control(step, known) for step in going), ""
+    room, control, why = planned.most - len(down) - len(going), any(_is_control(step, known, cluster) for step in going), ""
     for step in (step for step in wave if step not in going):
-        kept = "another control-plane node goes first." if _is_control(step, known) and control else ""
+        kept = "another control-plane node goes first." if _is_control(step, known, cluster) and control else ""
         if not kept and step.node in known:
             kept = keeps(known[step.node], cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
         if not kept and not step.pool and room < 1:
@@ -144,12 +144,29 @@ def turn(
             why = why or f"{step.node}: {kept}"
             continue
         going.append(step)
-        room, control = room - 1, (control or _is_control(step, known)) and not step.pool
+        room, control = room - 1, (control or _is_control(step, known, cluster)) and not step.pool
     return tuple(step for step in wave if step in going), why
 
 
-def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode]) -> bool:
-    return step.node in known and is_control_plane(known[step.node])
+def why_not_again(step: NodeStep, cluster: Cluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]) -> str:
+    """Why a node may not be reset for which a run that ended has noted a reset that never came; empty where it may. Much may have happened since that run, so
+    that all is asked that is asked before a node begins.
+
+    :param cluster: read anew, with pods and etcd
+    """
+    node = next((node for node in cluster.nodes if node.name == step.node), None)
+    if node is None:
+        return "the cluster has no such node any more"
+    anew = dataclasses.replace(step, phase="begin")
+    away = {node.name for node in cluster.nodes if not node.ready or node.unschedulable}
+    others = tuple(one for one in planned.steps if one.goes and one.phase == "wait" and one.node in away - {step.node})
+    blockers = _looked_into(anew, node, cluster, intent, inventory, ()).blockers
+    going, why = turn((anew, *others), cluster, planned, intent, inventory)
+    return " ".join(blockers) or ("" if anew in going else why)
+
+
+def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster: Cluster) -> bool:
+    return step.node in known and is_control_plane(known[step.node], cluster.etcd)
 
 
 def lines(planned: RollPlan) -> typing.Tuple[str, ...]:
@@ -290,7 +307,7 @@ def _looked_into(
 def _too_many(step: NodeStep, node: ClusterNode, cluster: Cluster) -> str:
     """Why a control-plane node does not take the roll of its MachineConfigPool: the pool lets more than one go at the same time."""
     pool = next((pool for pool in cluster.machine_pools if step.pool and pool.name == step.pool), None)
-    if pool is None or not is_control_plane(node) or pool.max_unavailable in (None, "1"):
+    if pool is None or not is_control_plane(node, cluster.etcd) or pool.max_unavailable in (None, "1"):
         return ""
     how = f'oc patch machineconfigpool {pool.name} --type merge -p \'{{"spec":{{"maxUnavailable":1}}}}\''
     return f"MachineConfigPool {pool.name} reboots {pool.max_unavailable} control-plane nodes at once. Let it reboot one: {how}."

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Empties a node by evictions, so that PodDisruptionBudgets are obeyed, and waits until all pods that a drain takes are gone."""
+"""Empties a node by evictions, so that PodDisruptionBudgets are obeyed, and waits until all pods that a drain takes are gone.
+
+Some controllers make a pod anew on the cordoned node, since it tolerates that (the operators of Cilium and Tigera). As ``kubectl drain``, which looks once,
+leaves such a pod there, so does this: it is treated as a pod of a DaemonSet.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +42,9 @@ class Drain:
     ) -> None:
         self._cluster, self._clock, self._pause, self._say, self._seconds = cluster, clock, pause, say, seconds
         self._allowed = allowed
+        #: by node: uids of the pods that the first look found, and of the controllers that have lost a pod by an eviction
+        self._first: typing.Dict[str, typing.FrozenSet[str]] = {}
+        self._lost: typing.Dict[str, typing.Set[str]] = {}
 
     def work(self, name: str, did: typing.List[str]) -> None:
         """Evict what a drain takes, and wait until it is gone. A PodDisruptionBudget that holds a pod is waited for.
@@ -49,7 +56,7 @@ class Drain:
         """
         end, asked, told = self._clock() + self._seconds, typing.cast(typing.Set[str], set()), ""
         while True:
-            pods = self._pods(name)
+            pods = self.left(name)
             if not pods:
                 did += [f"{len(asked)} pods evicted"] if asked else []
                 return
@@ -68,10 +75,16 @@ class Drain:
             told = words
             self._pause()
 
-    def _pods(self, name: str) -> typing.List[ClusterPod]:
-        """Those that a drain takes and that still run."""
+    def left(self, name: str) -> typing.List[ClusterPod]:
+        """Pods that a drain takes and that still run.
+
+        :raises ApiError: the pods can't be listed
+        """
         pods = map(core.pod, self._cluster.list("Pod", fields=f"spec.nodeName={name}").items)
-        return [pod for pod in pods if pod.node == name and leaves(pod, True, "") and not pod.ended]
+        found = [pod for pod in pods if pod.node == name and leaves(pod, True, "") and not pod.ended]
+        first = self._first.setdefault(name, frozenset(pod.uid for pod in found))
+        lost = self._lost.setdefault(name, set())
+        return [pod for pod in found if pod.uid in first or not pod.tolerates_cordon or pod.controller not in lost]
 
     def _evict(self, pod: ClusterPod, asked: typing.Set[str]) -> str:
         """Why it is not let go now; empty where it is."""
@@ -81,6 +94,7 @@ class Drain:
             # a pod of this name that was made again meanwhile, perhaps on another node, is not the one that was looked at
             if self._cluster.evict(pod.namespace, pod.name, pod.uid):
                 asked.add(pod.uid)
+                self._lost[pod.node].update([pod.controller] if pod.controller else [])
         except ApiError as error:
             if not error.held:
                 raise

@@ -35,6 +35,7 @@ from .._model.lease import (
 )
 from .._observe import process
 from .._observe.kubernetes import ApiError, Clock, Cluster
+from .._observe.patience import passes
 from .._parse.kubernetes import lease as parse
 from .._render import lease as render
 
@@ -42,6 +43,8 @@ Alive = typing.Callable[[str], typing.Optional[bool]]
 Say = typing.Callable[[str], None]
 #: writes that somebody else may come before, one after the other
 _TRIES = 10
+#: seconds between two looks at a server that is away
+_AGAIN = 1.0
 
 
 def clock() -> float:
@@ -65,9 +68,11 @@ class Keeper:
         now: Clock = clock,
         alive: Alive = process.alive,
         end: typing.Callable[[], None] = _end_this_process,
+        pause: typing.Callable[[float], object] = time.sleep,
     ) -> None:
         """:param doing: name of the module
         :param end: ends this process, whose ansible-playbook is gone
+        :param pause: sleeps so many seconds, while the server is away
         """
         self._cluster = cluster
         self._me = me
@@ -75,6 +80,7 @@ class Keeper:
         self._clock = now
         self._alive = alive
         self._end = end
+        self._pause = pause
         self._lock = threading.Lock()
         self._renewed = 0.0
         self._lost: typing.Optional[LeaseLost] = None
@@ -129,22 +135,36 @@ class Keeper:
 
     def ask(self) -> float:
         """Before anything is written that no API server watches, and that cannot be taken back. Always looks at the server: the Lease may have been deleted.
+        A server that is away for a moment is asked again, for as long as nobody else can take the Lease.
 
         :returns: seconds for which nobody else can take it, from now on
         :raises LeaseLost: the run does not hold the Lease any more
         :raises ApiError: whether it does is not known
         """
+        while True:
+            try:
+                self._look_or_renew()
+                return self._left()
+            except ApiError as error:
+                if not passes(error, "get", "") or self._left() <= 2 * _AGAIN:
+                    raise
+            self._pause(_AGAIN)
+
+    def _left(self) -> float:
+        """Seconds for which nobody else can take the Lease."""
+        return WORKING - (self._clock() - self._renewed)
+
+    def _look_or_renew(self) -> None:
         if self._lost is not None:
             raise self._lost
         if self._clock() - self._renewed > RENEWAL:
             self.renew(WORKING)
-        else:
-            with self._lock:
-                lease, now = self._look()
-                if lease is None or not lease.holder.is_mine(self._me):
-                    self._lost = LeaseLost(self._me, lease, now)
-                    raise self._lost
-        return WORKING - (self._clock() - self._renewed)
+            return
+        with self._lock:
+            lease, now = self._look()
+            if lease is None or not lease.holder.is_mine(self._me):
+                self._lost = LeaseLost(self._me, lease, now)
+                raise self._lost
 
     def assure(self, continues: bool, seconds: float) -> None:
         """Before something is written on a node, for as long as that may take. Renews the Lease only where it would not last, so that many nodes ask at once.

@@ -30,7 +30,7 @@ from .._parse.kubernetes import core, etcd, machine_config
 from .._parse.kubernetes.resource import mapping_at, name_of
 from .._parse.kubernetes.roll_mark import ANNOTATION, mark
 from .._plan.node_firmware import FIRMWARE
-from .._plan.node_roll import Cluster, action_of, line, plan, turn
+from .._plan.node_roll import Cluster, action_of, line, plan, turn, why_not_again
 from .._plan.node_sources import KERNEL
 from .._render.roll_mark import marked
 from .drain import Drain, NodeFailed
@@ -40,6 +40,8 @@ from .pool_ride import Ride, Work, rebooted_by
 Say = typing.Callable[[str], None]
 #: causes after which nobody knows whether a BMC took a reset
 _UNKNOWN = ("closed", "timeout", "busy")
+#: times that a node is drained which takes pods again before it is reset
+_DRAINS = 3
 #: where to look for why something did not take
 _WHERE = {
     "BIOS": "See the log of its BMC, and its setup screen.",
@@ -132,6 +134,9 @@ class Roller:
         #: what was noted at nodes that their MachineConfigPool has rebooted since
         self._ridden: typing.Dict[str, Mark] = {}
         self._unproven: typing.Set[str] = set()
+        self._planned = RollPlan()
+        #: what this run has noted at nodes
+        self._noted: typing.Dict[str, Mark] = {}
 
     def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
         """What is to be done now.
@@ -164,6 +169,7 @@ class Roller:
 
         :raises LeaseLost: another run changes the cluster
         """
+        self._planned = planned
         found = {step.node: _untouched(step, planned, check_mode) for step in planned.steps}
         if check_mode or planned.refusal:
             changes = () if planned.refusal else tuple(line(step) for step in planned.steps if step.is_due)
@@ -360,7 +366,7 @@ class Roller:
             sure = True
             if step.phase == "begin" or noted is None:
                 noted, sure = self._begin(step, node, noted, did)
-            self._wait(step, noted, did, sure)
+            noted = self._wait(step, noted, did, sure)
             return self._end(step, noted, did)
         return True
 
@@ -401,37 +407,31 @@ class Roller:
         self._mark(step.node, mine)
         try:
             did += self._set(step.node)
-            if not node.unschedulable:
-                mine = dataclasses.replace(mine, cordoned=True)
-                self._mark(step.node, mine, True)
-                did.append("cordoned")
+            mine = self._cordoned(node, mine, did)
             self._drain.work(step.node, did)
             now, _noted = self._node(step.node)
             if now.boot_id != mine.boot:
                 # somebody else has reset it meanwhile, which is as good
                 return self._reset_noted(step.node, mine), True
-            self._is_borne(now)
-            mine = self._reset_noted(step.node, mine)
-            return mine, self._reset(step, did)
+            return self._reset(step, self._reset_noted(step.node, mine), did)
         except LeaseLost:
             raise
         except RdmaError:
             self._undo(step.node, mine, did)
             raise
 
-    def _is_borne(self, node: ClusterNode) -> None:
-        """A drain takes its time, and another control-plane node may have gone meanwhile.
-
-        :raises NodeFailed: the control plane does not bear the reset
-        """
-        if is_control_plane(node):
-            cluster = self._read(pods=False, members=True)
-            why = keeps(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
-            if why:
-                raise NodeFailed(f"it was drained, and not reset: {why.rstrip('.')}", "Do what is said there, and run again: it is reset then")
+    def _cordoned(self, node: ClusterNode, mine: Mark, did: typing.List[str]) -> Mark:
+        """The note of a node that takes no pods."""
+        if node.unschedulable:
+            return mine
+        mine = dataclasses.replace(mine, cordoned=True)
+        self._mark(node.name, mine, True)
+        did.append("cordoned")
+        return mine
 
     def _undo(self, name: str, mine: Mark, did: typing.List[str]) -> None:
         """A node that was not reset is as before."""
+        mine = self._noted.get(name, mine)
         self._mark(name, None, False if mine.cordoned else None)
         did += ["uncordoned"] if mine.cordoned else []
 
@@ -441,18 +441,54 @@ class Roller:
         self._mark(name, mine)
         return mine
 
-    def _reset(self, step: NodeStep, did: typing.List[str]) -> bool:
-        """Order it; whether it is sure that the BMC took it. Never beside the machine config operator: a MachineConfigPool may have begun since the plan.
+    def _reset(self, step: NodeStep, mine: Mark, did: typing.List[str]) -> typing.Tuple[Mark, bool]:
+        """Order it, when the node is still empty; the note, and whether it is sure that it was taken. Never beside the machine config operator.
 
-        :raises BmcError: it did not
-        :raises NodeFailed: the machine config operator is about to reboot it, or somebody holds its pool
+        :raises BmcError: the BMC did not take it
+        :raises NodeFailed: the control plane does not bear it, the machine config operator is about to reboot it, or it takes pods again and again
         :raises ApiError: whether it is can't be read
         """
-        cluster = self._read(pods=False)
-        node = next((node for node in cluster.nodes if node.name == step.node), None)
-        why = cluster.in_the_way(node, self._inventory) if node is not None else ""
+        for _drain in range(_DRAINS):
+            self._is_borne(step)
+            # nothing but the BMC is asked after this look
+            node, _noted = self._node(step.node)
+            if node.boot_id != mine.boot:
+                return mine, True
+            if node.unschedulable and not self._drain.left(step.node):
+                return mine, self._ordered(step, did)
+            self._say(f"{step.node}: it takes pods again before its reset; it is cordoned and drained once more")
+            mine = self._cordoned(node, mine, did)
+            self._drain.work(step.node, did)
+        remedy = f"Find out who uncordons it or gives its pods a nodeName, and run again: kubectl get pods -A --field-selector spec.nodeName={step.node}"
+        raise NodeFailed(f"it was not reset: it takes pods again and again, after {_DRAINS} drains as well", remedy)
+
+    def _may_go_again(self, step: NodeStep) -> None:
+        """:raises NodeFailed: what was planned by a run that ended may not be done now"""
+        why = why_not_again(step, self._read(), self._planned, self._intent, self._inventory)
         if why:
-            raise NodeFailed(f"its BMC did not reset it: {why.rstrip('.')}", "Do what is said there, and run again: it is reset then")
+            raise NodeFailed(
+                f"the reset that another run noted did not come, and it was not reset now: {why.rstrip('.')}", "Do what is said there, and run again"
+            )
+
+    def _is_borne(self, step: NodeStep) -> None:
+        """A drain takes its time, and another control-plane node may have gone meanwhile, or a MachineConfigPool may have begun.
+
+        :raises NodeFailed: its BMC may not reset it
+        """
+        cluster, remedy = self._read(pods=False, members=True), "Do what is said there, and run again: it is reset then"
+        for node in (node for node in cluster.nodes if node.name == step.node):
+            why = keeps(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
+            if why:
+                raise NodeFailed(f"it was drained, and not reset: {why.rstrip('.')}", remedy)
+            why = cluster.in_the_way(node, self._inventory)
+            if why:
+                raise NodeFailed(f"its BMC did not reset it: {why.rstrip('.')}", remedy)
+
+    def _ordered(self, step: NodeStep, did: typing.List[str]) -> bool:
+        """Whether it is sure that the BMC took it.
+
+        :raises BmcError: it did not
+        """
         self._go_on()
         try:
             kind = self._power.reset(step.node, step.action == "power_cycle")
@@ -465,8 +501,8 @@ class Roller:
         did.append(f"reset ({kind})")
         return True
 
-    def _wait(self, step: NodeStep, noted: Mark, did: typing.List[str], sure: bool) -> None:
-        """Until it is Ready with another boot.
+    def _wait(self, step: NodeStep, noted: Mark, did: typing.List[str], sure: bool) -> Mark:
+        """Until it is Ready with another boot; the note.
 
         :param sure: whether the BMC took the reset
         :raises RdmaError: it is not, after the limit
@@ -482,7 +518,7 @@ class Roller:
             else:
                 again = node.boot_id not in ("", noted.boot)
                 if again and node.ready:
-                    return
+                    return noted
                 words = f"booted anew, not Ready: {node.not_ready}" if again else f"not Ready: {node.not_ready}" if not node.ready else "still up"
                 if not again and node.ready and now >= self._limits.grace:
                     if not sure:
@@ -491,9 +527,9 @@ class Roller:
                     if not ordered:
                         # the run that noted it was killed before it could order it
                         ordered, begin = True, self._clock()
-                        self._drain.work(step.node, did)
                         try:
-                            sure = self._reset(step, did)
+                            self._may_go_again(step)
+                            noted, sure = self._reset(step, noted, did)
                         except NodeFailed:
                             # nobody has ordered it, or it was lost
                             self._undo(step.node, noted, did)
@@ -550,6 +586,8 @@ class Roller:
 
     def _mark(self, name: str, noted: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> None:
         self._go_on()
+        if noted is not None:
+            self._noted[name] = noted
         self._cluster.patch("Node", "", name, marked(noted, unschedulable))
 
 

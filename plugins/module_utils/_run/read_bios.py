@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the BIOS of many nodes from their BMCs: some at a time, each within a time of its own, and a registry once for all nodes that share it."""
+"""Reads the BIOS of many nodes from their BMCs: some at a time, each within a time of its own. What one BMC says counts for its own node alone."""
 
 from __future__ import annotations
 
-import concurrent.futures
+import collections
 import dataclasses
+import hashlib
 import threading
-import time
 import typing
 
 from .._model.bios import KEYS, BiosJob, Key, NodeBios
@@ -27,16 +27,14 @@ from .._parse.redfish.settings import settings, why_held
 PARALLEL = 512
 #: seconds of one BMC, all answers together
 SECONDS = 60.0
-#: seconds that a node waits for a registry that another one reads, before it reads it itself
-_PATIENCE = 10.0
+#: parsed registries that are kept: about one for each model and version of its BIOS
+_MOST_PARSED = 64
 #: of a job queue: pages of 50 on an iDRAC, which keeps 256 jobs; jobs of a page whose BMC tells them one by one only
 _MOST_PAGES, _MOST_JOBS = 8, 32
 #: of registries among which the supported systems decide; of systems behind one BMC
 _MOST_REGISTRIES, _MOST_SYSTEMS = 4, 8
 #: causes that concern one resource alone
 _PARTIAL: typing.Tuple[Cause, ...] = ("rights", "not_found", "busy", "status", "not_json", "too_large", "not_understood")
-#: those of them that hold for each node of a model
-_OF_MODEL: typing.Tuple[Cause, ...] = ("not_found", "not_json", "too_large", "not_understood")
 
 _ROOT = "/redfish/v1"
 #: vendors whose managers tell what holds the BIOS
@@ -54,57 +52,31 @@ class Found(typing.NamedTuple):
 
 
 class Registries:
-    """Registries by what they are the same for. Who needs one while another one reads it waits, but not for long: that BMC may be slow.
+    """Parsed registries by the SHA-256 of their bodies, since nodes of one model have the same. Each BMC sends its own: what one of them says of its vendor,
+    model and version proves nothing, and another BMC is not read or written by its registry.
 
-    :param patience: seconds of waiting
+    :param most: that are kept; the oldest one goes first
     """
 
-    def __init__(self, patience: float = _PATIENCE) -> None:
-        self._patience = patience
-        self._lock = threading.Lock()
-        self._known: typing.Dict[typing.Hashable, concurrent.futures.Future[typing.Optional[Found]]] = {}
+    def __init__(self, most: int = _MOST_PARSED) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._parsed: collections.OrderedDict[str, Registry] = collections.OrderedDict()
 
-    def is_known(self, key: typing.Hashable) -> bool:
-        """Whether somebody has read it, or is about to."""
-        with self._lock:
-            return key in self._known
+    def parsed(self, body: bytes, path: str, parse: typing.Callable[[], Registry]) -> Registry:
+        """The registry in a body.
 
-    def get(self, key: typing.Hashable, read: typing.Callable[[], typing.Tuple[Found, bool]], end: float) -> Found:
-        """The registry for ``key``.
-
-        :param read: reads it, and says whether that holds for all; what it raises is of who asked alone
-        :param end: of the time of who asks, by the monotonic clock
+        :param path: of the body on its BMC
+        :param parse: parses it; what it raises is raised, and not kept
         """
-        limit = min(end, time.monotonic() + self._patience)
-        while True:
-            with self._lock:
-                known = self._known.get(key)
-                mine = known or self._known.setdefault(key, concurrent.futures.Future())
-            if known is None:
-                return self._read(key, mine, read)
-            try:
-                found = known.result(max(0.0, limit - time.monotonic()))
-            except concurrent.futures.TimeoutError:
-                return self._read(key, concurrent.futures.Future(), read)
-            if found is not None:
-                return found
-
-    def _read(
-        self, key: typing.Hashable, mine: concurrent.futures.Future[typing.Optional[Found]], read: typing.Callable[[], typing.Tuple[Found, bool]]
-    ) -> Found:
-        shared = None
-        try:
-            found, for_all = read()
-            shared = found if for_all else None
-            return found
-        finally:
-            with self._lock:
-                if shared is not None:
-                    # whoever was too slow is not waited for any more
-                    self._known[key] = mine
-                elif self._known.get(key) is mine:
-                    del self._known[key]
-            mine.set_result(shared)
+        key = hashlib.sha256(body).hexdigest()
+        # many threads come with the same body at the same time, and one of them parses it
+        with self._lock:
+            found = self._parsed.get(key)
+            if found is None:
+                found = self._parsed[key] = parse()
+                while len(self._parsed) > self._most:
+                    self._parsed.popitem(last=False)
+        return dataclasses.replace(found, path=path)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,21 +133,11 @@ class Reader:
         """
         session, system = self._session, self.system
         bios = _understood(session, lambda: resources.bios(session.get(system.bios)))
-        # without model or version, the names of its attributes tell one BIOS from another
-        whole = system.vendor and system.model and system.version
-        key = (system.vendor, system.model, system.version, bios.registry, "" if whole else frozenset(bios.attributes))
-
-        def registry() -> Found:
-            return self._registries.get(key, lambda: _find(session, system, bios.registry), session.end)
-
-        # the first node of a model goes for the registry now, so that it is there when the others, who ask for the rest first, come for it
-        if self._found is None and not self._registries.is_known(key):
-            self._found = registry()
         errors: typing.List[str] = []
         failures = [bios.refused] if bios.refused else []
         pending, pending_error = _partly(session, "the settings object", lambda: _pending(session, bios), typing.cast(typing.Dict[str, typing.Any], {}))
         jobs, lockdown = _held(session, system, errors, failures)
-        found = self._found = self._found or registry()
+        found = self._found = self._found or _find(session, system, bios.registry, self._registries)
         return NodeBios(
             vendor=system.vendor,
             model=system.model,
@@ -221,31 +183,32 @@ def system_of(session: Session, claims: Claims) -> resources.System:
     return next(iter(with_bios.values()))
 
 
-def _find(session: Session, system: resources.System, name: str) -> typing.Tuple[Found, bool]:
-    """The registry of a BIOS, and whether that holds for all nodes of the model.
+def _find(session: Session, system: resources.System, name: str, registries: Registries) -> Found:
+    """The registry of a BIOS, by its own BMC.
 
     :raises BmcError: the BMC does not answer any more
     """
     try:
-        return Found(_understood(session, lambda: _registry(session, system, name))), True
+        return Found(_understood(session, lambda: _registry(session, system, name, registries)))
     except BmcError as error:
         if error.cause not in _PARTIAL:
             raise
-        return Found(None, error.what), error.cause in _OF_MODEL
+        return Found(None, error.what)
 
 
-def _registry(session: Session, system: resources.System, name: str) -> Registry:
+def _registry(session: Session, system: resources.System, name: str, registries: Registries) -> Registry:
     known = candidates(resources.members(session.get(f"{_ROOT}/Registries"), "the registries of the BMC"), name)
     if not known:
         raise session.error("not_found", "it has no registry of BIOS attributes", "")
     if len(known) == 1:
         path = location(session.get(known[0]))
-        return parse(session.get(path), path)
+        body = session.body(path)
+        return registries.parsed(body, path, lambda: parse(session.resource(path, body), path))
     for candidate in known[:_MOST_REGISTRIES]:
         path = location(session.get(candidate))
-        body = session.get(path)
-        if supports(body, system.model, system.serial):
-            return parse(body, path)
+        found = session.get(path)
+        if supports(found, system.model, system.serial):
+            return parse(found, path)
     raise session.error("not_found", f"none of its registries of BIOS attributes ({', '.join(known)}) names {system.model or 'this system'}", "")
 
 

@@ -33,11 +33,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resou
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read_one
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER, Certificates, tree
-from ansible_collections.linerate.rdma.tests.unit.roll_world import NODES, REBOOT, Server, Site, World, merged, of, only, states
+from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, REBOOT, Server, Site, World, merged, of, only, states
 from ansible_collections.linerate.rdma.tests.unit.roll_world import uuid_of as uuid_of_node
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SYSTEM = "/redfish/v1/Systems/System.Embedded.1"
+REGISTRY = f"{SYSTEM}/Bios/BiosRegistry"
 A, B = "4c4c4544-0035-3510-8054-c6c04f503347", "00000000-0000-0000-0000-3cecef123456"
 
 
@@ -150,6 +151,29 @@ def test_two_nodes_with_one_identity_are_both_refused(site: Site) -> None:
     assert untouched(site, "worker-1", "worker-2") and "tell one identity" in of(done, "worker-1").why and of(done, "worker-3").state == "done"
 
 
+def test_a_serial_number_that_another_node_tells_beside_its_uuid_proves_nothing(site: Site) -> None:
+    """Root of worker-1 hides its UUID and says the serial number of worker-2, to whose BMC the address of its own leads."""
+    told(site, "worker-1", "")
+    serials = ("SERIAL-worker-2",)
+    site.looked = {"worker-1": Identity("", serials), "worker-2": Identity(uuid_of_node("worker-2"), serials)}
+    site.exchanged = {"worker-1": "worker-2", "worker-2": "worker-1"}
+    only(site, "worker-2")
+    done = site.run()
+    assert untouched(site, "worker-1", "worker-2") and "tell one identity" in of(done, "worker-1").why and "tell one identity" in of(done, "worker-2").why
+
+
+def test_a_serial_number_proves_a_machine_that_no_other_node_may_be() -> None:
+    x, y, z = Identity("", ("SN-X",)), Identity(B, ("SN-Y",)), Identity(A, ("SN-Z",))
+    claims = Claims(looked={"x": x, "y": y, "z": z})
+    assert claims.judge("x", Identity(A, ("SN-X",)), False).state == "other", "z has the UUID of this machine"
+    assert claims.judge("x", Identity("", ("SN-X", "SN-Z")), False).state == "other", "z has its serial number"
+    assert claims.judge("y", Identity("", ("SN-Y",)), False).state == claims.judge("x", x, False).state == "proven"
+    # blades of a chassis with one serial number, told apart by their UUIDs
+    blades = Claims(looked={"y": Identity(B, ("CHASSIS",)), "z": Identity(A, ("CHASSIS",))})
+    assert blades.judge("y", Identity(B, ("CHASSIS",)), False).state == "proven"
+    assert blades.judge("y", Identity("", ("CHASSIS",)), False).refused, "nor does it tell which of them it is"
+
+
 def test_a_node_outside_of_the_inventory_counts_as_well(site: Site) -> None:
     only(site, "worker-1")
     site.world.put("Node", {**site.world.seen("worker-1"), "metadata": {"name": "stranger", "labels": {}}})
@@ -219,6 +243,20 @@ def test_an_address_that_moves_in_the_middle_of_a_session_is_not_written_to(site
 
 
 # Several systems, and what vendors call them
+
+
+def test_the_registry_of_another_bmc_is_not_that_of_a_node(site: Site) -> None:
+    """The BMC of worker-1 says the same vendor, model and version as the others, and that BootMode is the switch of SR-IOV."""
+    for server in site.servers.values():
+        server.bios.answers[REGISTRY] = copy.deepcopy(server.bios.answers[REGISTRY])
+    liar = site.servers["worker-1"].bios.answers[REGISTRY]["RegistryEntries"]
+    values = [{"ValueName": name, "ValueDisplayName": shown} for name, shown in (("Bios", "Enabled"), ("Uefi", "Disabled"))]
+    entry = {"AttributeName": "BootMode", "DisplayName": "SR-IOV Global Enable", "Type": "Enumeration", "ReadOnly": False, "Hidden": False}
+    liar["Attributes"] = [{**entry, "ResetRequired": True, "Value": values}]
+    liar.pop("Dependencies", None)
+    site.run()
+    for name in ("worker-2", "worker-3"):
+        assert [body["Attributes"] for body in site.servers[name].written] == [{ATTRIBUTE: "Enabled"}] and site.servers[name].value == "Enabled"
 
 
 def test_of_several_systems_behind_one_bmc_that_of_the_node_is_taken(site: Site, certificates: Certificates) -> None:

@@ -106,7 +106,7 @@ def held(certificates: Certificates) -> typing.Iterator[Held]:
         only(site, "worker-1")
         world.add("web-1", "worker-1")
         world.add("web-2", "worker-1")
-        keeper = Keeper(site.cluster, ME, "node_roll", now=lambda: world.now)
+        keeper = Keeper(site.cluster, ME, "node_roll", now=lambda: world.now, pause=world.pause)
         keeper.take(False, lambda _seconds: None, lambda _line: None, 0)
         site.guard = Guard(keeper.ask)
         site.cluster = site.cluster.guarded(site.guard.check)
@@ -136,6 +136,34 @@ def test_a_lease_whose_holder_cannot_be_read_forbids_the_write(held: Held) -> No
     held.world.stop()
     with pytest.raises(ApiError):
         held.keeper.ask()
+
+
+@pytest.mark.parametrize("code", [503, 500])
+def test_a_server_that_is_away_for_a_moment_is_waited_for_while_the_lease_lasts(held: Held, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    look, fails = held.keeper._look, [3]
+
+    def away() -> typing.Any:
+        if fails[0]:
+            fails[0] -= 1
+            raise ApiError(code, "ServiceUnavailable", "the server is currently unable to handle the request", "GET lease")
+        return look()
+
+    monkeypatch.setattr(held.keeper, "_look", away)
+    assert held.keeper.ask() == WORKING - 3 and held.world.now == 3
+    fails[0] = 1000
+    with pytest.raises(ApiError):
+        held.keeper.ask()
+    assert WORKING - 3 <= held.world.now < WORKING, "not longer than the Lease lasts"
+
+
+def test_a_right_that_is_missing_is_not_waited_for(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden() -> typing.Any:
+        raise ApiError(403, "Forbidden", "leases is forbidden", "GET lease")
+
+    monkeypatch.setattr(held.keeper, "_look", forbidden)
+    with pytest.raises(ApiError):
+        held.keeper.ask()
+    assert held.world.now == 0
 
 
 def test_what_is_left_of_the_lease_is_what_a_write_may_take(held: Held) -> None:

@@ -15,6 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.observers imp
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, remove_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.foreign import objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.foreign import Judged, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import NamespaceStays, Observers
 from ansible_collections.linerate.rdma.tests.unit import fake_observers
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
@@ -189,6 +190,21 @@ def test_what_never_goes_keeps_the_namespace_after_the_limit(api: Api) -> None:
     api.add("pods", "stuck", deletionTimestamp="2026-01-01T00:00:00Z")
     outcome = removed(api)
     assert there(api) and "Pod stuck" in outcome.applied.refusal and api.now >= 10
+
+
+def test_what_openshift_ai_and_pipelines_make_in_each_namespace_is_nobody_s_data() -> None:
+    made = {
+        "ConfigMap": ("odh-trusted-ca-bundle", "config-trusted-cabundle", "config-service-cabundle"),
+        "ServiceAccount": ("pipeline",),
+        "RoleBinding": ("pipeline", "openshift-pipelines-edit", "pipelines-scc-rolebinding"),
+    }
+    objects: typing.List[typing.Tuple[str, Resource]] = []
+    objects += [(kind, {"metadata": {"name": name, "uid": f"{kind} {name}"}}) for kind, names in made.items() for name in names]
+    labelled: Resource = {"name": "ca", "uid": "ca", "labels": {"config.openshift.io/inject-trusted-cabundle": "true"}}
+    account = {"kubernetes.io/service-account.name": "pipeline"}
+    objects += [("ConfigMap", {"metadata": labelled}), ("Secret", {"metadata": {"name": "pipeline-dockercfg-x", "uid": "s", "annotations": account}})]
+    assert judge(objects) == Judged()
+    assert judge([("Secret", {"metadata": labelled})]).foreign == ("Secret ca",)
 
 
 def test_what_has_an_owner_in_the_namespace_is_its_owner_s(api: Api) -> None:

@@ -6,19 +6,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.control_plane import keeps, shape
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.control_plane import ETCD, keeps, shape
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.health_checks import of_machines, remediates
-from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import HealthCheck, Machine
+from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import EtcdMember, HealthCheck, Machine
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector, MachinePool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeStep
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.patience import PatientCluster, passes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import node as node_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSED
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import Cluster as PlanCluster
@@ -135,6 +137,219 @@ def test_what_comes_after_the_plan_stops_the_drain_before_the_first_eviction(sit
     first = of(roller.roll(planned), "worker-1")
     assert first.state == "failed" and "jobs/cache" in first.why and "delete_empty_dir_data" in first.remedy
     assert not any(what.startswith(("evict", "reset")) for what in site.world.did) and not site.world.cordoned("worker-1")
+
+
+# What a BMC answers to a reset
+
+
+@pytest.mark.parametrize(("status", "taken", "state"), [(503, True, "done"), (503, False, "failed"), (429, False, "failed")])
+def test_a_reset_that_is_answered_with_busy_is_sent_once(site: Site, status: int, taken: bool, state: str) -> None:
+    """Only the node tells whether it was taken."""
+    only(site, "worker-1")
+    server, posts = site.servers["worker-1"], typing.cast(typing.List[str], [])
+    original = server.post
+
+    def post(path: str, body: typing.Any) -> typing.Any:
+        posts.append(path)
+        answer = original(path, body) if taken else server.message(status, "GeneralError")
+        return answer._replace(status=status)
+
+    server.post = post  # type: ignore[method-assign]
+    first = of(site.run(), "worker-1")
+    assert first.state == state and len(posts) == 1 and "reset (not known whether taken)" in first.did
+    assert taken or (not site.world.cordoned("worker-1") and "did not take the reset" in first.why)
+
+
+# A roll that is taken up
+
+
+def killed_before_its_reset(site: Site, intent: ClusterIntent = REBOOT) -> None:
+    """A run that has noted the reset of worker-1, and does not order it."""
+    only(site, "worker-1")
+    site.world.kill = "note worker-1 reset"
+    kill_at_once(site)
+    with pytest.raises(Killed):
+        site.run(intent)
+    site.world.kill = ""
+    assert site.resets() == {} and site.world.cordoned("worker-1")
+
+
+def test_a_control_plane_node_that_is_taken_up_is_not_reset_while_another_is_down(site: Site) -> None:
+    control_plane(site.world, "worker-1", "control-8", "control-9")
+    killed_before_its_reset(site)
+    site.world.put("Node", ready(site.world.seen("control-9"), False))
+    first = of(site.run(), "worker-1")
+    assert first.state == "failed" and "control-9 is not Ready" in first.why and site.resets() == {}
+    assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None, "it is as before"
+
+
+def test_a_node_that_is_taken_up_is_not_reset_beyond_the_budget(site: Site) -> None:
+    killed_before_its_reset(site)
+    original = site.world.pause
+
+    def pause(seconds: float) -> None:
+        original(seconds)
+        site.world.put("Node", ready(site.world.seen("worker-2"), False))
+
+    site.world.pause = pause  # type: ignore[method-assign]
+    first = of(site.run(), "worker-1")
+    assert first.state == "failed" and "no other node may go" in first.why and site.resets() == {}
+
+
+def test_a_node_that_is_taken_up_is_not_reset_with_what_a_drain_may_not_take(site: Site) -> None:
+    killed_before_its_reset(site)
+    site.world.add("job-0", "worker-1", owner="", volumes=SCRATCH)
+    first = of(site.run(), "worker-1")
+    assert first.state == "failed" and "jobs/job-0" in first.why and site.resets() == {} and site.world.pod("job-0")
+
+
+def test_a_node_that_was_uncordoned_since_is_drained_again_when_it_is_taken_up(site: Site) -> None:
+    killed_before_its_reset(site)
+    uncordoned(site.world, "worker-1")
+    site.world.add("job-0", "worker-1")
+    found = empty_at_its_reset(site.world)
+    assert states(site.run())["worker-1"] == "done" and found == ["worker-1"] and not site.world.cordoned("worker-1")
+
+
+# Between the drain and the reset
+
+
+def uncordoned(world: World, name: str) -> None:
+    """By somebody else."""
+    world.put("Node", merged(world.seen(name), {"spec": {"unschedulable": None}}))
+
+
+def empty_at_its_reset(world: World) -> typing.List[str]:
+    """Has each reset find a node that is cordoned and has no pod but those of DaemonSets; names of the nodes."""
+    boot, found = world.boot, typing.cast(typing.List[str], [])
+
+    def check(name: str) -> None:
+        assert world.cordoned(name) and not world.pod("job-0"), f"{name} is reset with a pod, or while it takes some"
+        found.append(name)
+        boot(name)
+
+    world.boot = check  # type: ignore[method-assign]
+    return found
+
+
+def test_a_node_that_takes_pods_again_is_drained_once_more_before_its_reset(site: Site) -> None:
+    world = site.world
+    only(site, "worker-1")
+    world.add("web-1", "worker-1")
+    original = world.do
+
+    def do(what: str) -> None:
+        original(what)
+        if what == "evict web-1":
+            uncordoned(world, "worker-1")
+        if what == "note worker-1 reset" and "job" not in done:
+            # the scheduler, after the last look of the drain
+            done.append("job")
+            world.add("job-0", "worker-1")
+
+    done: typing.List[str] = []
+    world.do = do  # type: ignore[method-assign]
+    found = empty_at_its_reset(world)
+    assert states(site.run())["worker-1"] == "done" and found == ["worker-1"]
+    assert world.did.count("cordon worker-1") == 2 and "evict job-0" in world.did and not world.cordoned("worker-1")
+
+
+def test_a_node_that_takes_pods_again_and_again_is_not_reset(site: Site) -> None:
+    world = site.world
+    only(site, "worker-1")
+    original = world.do
+
+    def do(what: str) -> None:
+        original(what)
+        if what in ("cordon worker-1", "note worker-1 reset"):
+            uncordoned(world, "worker-1")
+
+    world.do = do  # type: ignore[method-assign]
+    first = of(site.run(), "worker-1")
+    assert first.state == "failed" and "again and again" in first.why and site.resets() == {} and world.note("worker-1") is None
+
+
+def test_a_cordon_of_others_that_is_lifted_is_ours_from_then_on(site: Site) -> None:
+    world = site.world
+    only(site, "worker-1")
+    world.put("Node", merged(world.seen("worker-1"), {"spec": {"unschedulable": True}}))
+    original = world.do
+
+    def do(what: str) -> None:
+        original(what)
+        if what == "set worker-1":
+            uncordoned(world, "worker-1")
+
+    world.do = do  # type: ignore[method-assign]
+    found = empty_at_its_reset(world)
+    assert states(site.run())["worker-1"] == "done" and found == ["worker-1"] and not world.cordoned("worker-1")
+
+
+EVERYTHING = [{"operator": "Exists"}]
+
+
+@pytest.mark.parametrize(("tolerations", "stays"), [(EVERYTHING, True), ([{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}], False)])
+def test_a_pod_that_is_made_anew_on_the_cordoned_node_stays_where_it_tolerates_that(
+    site: Site, tolerations: typing.List[typing.Dict[str, str]], stays: bool
+) -> None:
+    """cilium-operator, tigera-operator: their ReplicaSet has the next pod there as soon as one is evicted."""
+    world, count = site.world, itertools.count(1)
+    only(site, "worker-1")
+    world.add("operator-0", "worker-1", tolerations=tolerations)
+    original = world.do
+
+    def do(what: str) -> None:
+        original(what)
+        if what.startswith("evict operator"):
+            # after the old one is gone
+            made.append(f"operator-{next(count)}")
+
+    made: typing.List[str] = []
+    pause = world.pause
+
+    def make(seconds: float) -> None:
+        pause(seconds)
+        while made:
+            world.add(made.pop(), "worker-1", tolerations=tolerations)
+
+    world.do, world.pause = do, make  # type: ignore[method-assign]
+    first = of(site.run(), "worker-1")
+    evicted = [what for what in world.did if what.startswith("evict")]
+    assert (first.state, len(evicted) == 1) == (("done", True) if stays else ("failed", False)), first.why
+
+
+def test_what_tolerates_everything_is_evicted_all_the_same(site: Site) -> None:
+    """What was there before, and what no controller that lost a pod here has made."""
+    world = site.world
+    only(site, "worker-1")
+    world.add("a", "worker-1", tolerations=EVERYTHING)
+    world.add("b", "worker-1", tolerations=EVERYTHING)
+    original = world.do
+
+    def do(what: str) -> None:
+        original(what)
+        if what == "evict a":
+            world.add("late", "worker-1", owner="StatefulSet", tolerations=EVERYTHING)
+
+    world.do = do  # type: ignore[method-assign]
+    assert states(site.run())["worker-1"] == "done" and [what for what in world.did if what.startswith("evict")] == ["evict a", "evict b", "evict late"]
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerates"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}, True),
+        ({"key": "node.kubernetes.io/unschedulable"}, True),
+        ({"key": "node.kubernetes.io/unschedulable", "value": "x"}, False),
+        ({"key": "nvidia.com/gpu", "operator": "Exists"}, False),
+        ({}, False),
+    ],
+)
+def test_what_tolerates_a_cordon(toleration: typing.Dict[str, str], tolerates: bool) -> None:
+    pod = {"metadata": {"name": "a", "namespace": "b"}, "spec": {"nodeName": "c", "tolerations": [toleration]}}
+    assert core.pod(pod).tolerates_cordon is tolerates
 
 
 def test_pods_that_stay_and_those_of_a_run_stop_nothing(site: Site) -> None:
@@ -329,6 +544,27 @@ def test_a_control_plane_node_that_goes_down_during_a_drain_keeps_the_next_from_
     first = of(site.run(), "worker-1")
     assert first.state == "failed" and "control-9 is not Ready" in first.why and site.resets() == {}
     assert not world.cordoned("worker-1") and world.note("worker-1") is None, "it is as before"
+
+
+@pytest.mark.parametrize("labels", [{"node-role.kubernetes.io/etcd": "true"}, {"node.kubernetes.io/microk8s-controlplane": ""}, {}])
+def test_nodes_with_a_member_of_etcd_go_one_at_a_time_whatever_their_labels_are(site: Site, labels: typing.Dict[str, str]) -> None:
+    control_plane(site.world, "control-9", *NODES)
+    for name in NODES:
+        found = site.world.seen(name)
+        site.world.put("Node", {**found, "metadata": {**found["metadata"], "labels": labels}})
+    assert [len(wave) for wave in site.plan(TWO).waves] == [1, 1, 1]
+    site.world.put("Node", ready(site.world.seen("control-9"), False))
+    assert all("control-9 is not Ready" in step.blockers[0] for step in site.plan(TWO).steps)
+
+
+def test_where_roles_are_split_members_are_wanted_on_the_nodes_of_etcd_alone() -> None:
+    both, control, etcd = {CONTROL: "true", ETCD: "true"}, {CONTROL: "true"}, {ETCD: "true"}
+    nodes = [ClusterNode(name, labels, ready=True) for name, labels in (("c1", control), ("c2", control), ("e1", etcd), ("e2", both))]
+    members = [EtcdMember("e1", True), EtcdMember("e2", True)]
+    assert [keeps(node, nodes, members, "") for node in nodes] == [""] * 4
+    assert all("no Ready member on e2" in keeps(node, nodes, members[:1], "") for node in nodes), "its pod is gone"
+    assert all("no Ready member on e1" in keeps(node, nodes, [EtcdMember("e1", False), members[1]], "") for node in nodes)
+    assert "no Ready member on c2" in keeps(nodes[0], nodes[:2], [EtcdMember("c1", True)], ""), "no role tells that it has none"
 
 
 def test_pods_of_etcd_that_may_not_be_read_keep_control_plane_nodes() -> None:

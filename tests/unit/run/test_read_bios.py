@@ -10,19 +10,20 @@ import json
 import pathlib
 import socket
 import threading
-import time
 import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states, wanted_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosSetting, NodeBios
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError, address_of, fingerprint_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.session import Session
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Found, Registries, read, read_one
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import Registry
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import parse as parse_registry
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read, read_one
 from ansible_collections.linerate.rdma.tests.unit import bmc_server
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
 from lab.bmc.server import Fault
@@ -451,25 +452,41 @@ def test_a_port_that_does_not_speak_tls(trust: Trust) -> None:
         thread.join()
 
 
-def test_a_registry_is_read_once_for_a_model(serve: Serve, trust: Trust) -> None:
+def test_a_registry_is_parsed_once_for_a_model() -> None:
+    registries, parsed = Registries(most=2), []
+
+    def of(body: bytes, path: str = "/a") -> Registry:
+        def parse() -> Registry:
+            parsed.append(body)
+            return Registry("/first", ())
+
+        return registries.parsed(body, path, parse)
+
+    assert of(b"1").path == "/a" and of(b"1", "/b").path == "/b" and of(b"2") and parsed == [b"1", b"2"]
+    of(b"3")
+    of(b"2")
+    of(b"1")
+    assert parsed == [b"1", b"2", b"3", b"1"], "two of them are kept"
+    with pytest.raises(ParseError):
+        registries.parsed(b"4", "/a", lambda: parse_registry({}, "/a"))
+    assert of(b"4") and parsed[-1] == b"4", "what is no registry is not kept"
+
+
+def test_each_bmc_is_asked_for_its_own_registry(serve: Serve, trust: Trust) -> None:
     server = serve()
-    bmcs = [bmc(server, node=f"worker-{number}") for number in range(20)]
+    bmcs = [bmc(server, node=f"worker-{number}") for number in range(8)]
     found = {one.node: outcome for one, outcome in read(bmcs, trust, Asked(), 8)}
     assert set(found) == {one.node for one in bmcs} and all(isinstance(outcome, NodeBios) and outcome.registry for outcome in found.values())
-    assert server.asked.count(REGISTRY) == 1 and server.asked.count(f"{SYSTEM}/Bios") == 20
-    # neither model nor version: the names of the attributes tell that it is the same
-    other = serve("gb200")
-    assert len(list(read([bmc(other, node=one.node) for one in bmcs], trust, Asked(), 8))) == 20
-    assert other.asked.count("/redfish/v1/Registries/BiosAttributeRegistry/BiosAttributeRegistry") == 1
+    assert server.asked.count(REGISTRY) == server.asked.count(f"{SYSTEM}/Bios") == 8
 
 
 def test_a_slow_and_a_dead_bmc_delay_nobody(serve: Serve, trust: Trust) -> None:
-    """The slow one is the first of its model, and hangs in the registry that all others need."""
+    """The slow one is the first of its model, and hangs in its registry."""
     slow, dead, good = serve(), serve(), serve()
     gate, slow_hangs, dead_hangs = threading.Event(), threading.Event(), threading.Event()
     slow.faults[REGISTRY] = Fault(gate=gate, reached=slow_hangs)
     dead.faults["/redfish/v1/Systems"] = Fault(gate=gate, reached=dead_hangs)
-    registries, ended = Registries(patience=0.1), []
+    registries, ended = Registries(), []
 
     def ask(node: str, server: BmcServer) -> None:
         read_one(bmc(server, node=node), trust, Asked(), registries)
@@ -481,7 +498,7 @@ def test_a_slow_and_a_dead_bmc_delay_nobody(serve: Serve, trust: Trust) -> None:
     assert slow_hangs.wait(20) and dead_hangs.wait(20)
     for number in range(3):
         ask(f"good-{number}", good)
-    assert ended == ["good-0", "good-1", "good-2"] and good.asked.count(REGISTRY) == 1
+    assert ended == ["good-0", "good-1", "good-2"]
     gate.set()
     for thread in hanging:
         thread.join()
@@ -494,36 +511,6 @@ def test_who_reads_a_registry_and_fails_fails_alone(serve: Serve, trust: Trust) 
     bmcs = [bmc(server, node=f"worker-{number}") for number in range(4)]
     found = [outcome for _bmc, outcome in read(bmcs, trust, Asked(), 1)]
     assert [bool(isinstance(one, NodeBios) and one.registry) for one in found] == [False, True, True, True]
-    # that a model has no registry is the same for all of its nodes
-    hpe = serve("hpe")
-    list(read([bmc(hpe, node=one.node) for one in bmcs], trust, Asked(), 2))
-    assert sum("registrystore" in path for path in hpe.asked) == 1
-
-
-def test_what_waits_for_a_registry_goes_on_when_its_reader_fails() -> None:
-    registries, started, go = Registries(), threading.Event(), threading.Event()
-
-    def fail() -> typing.Tuple[Found, bool]:
-        started.set()
-        go.wait(10)
-        raise BmcError("timeout", "the BMC of a", "over", "")
-
-    def first() -> None:
-        with pytest.raises(BmcError):
-            registries.get("model", fail, time.monotonic() + 10)
-
-    def second() -> None:
-        found.append(registries.get("model", lambda: (Found(None, "mine"), True), time.monotonic() + 10))
-
-    found: typing.List[Found] = []
-    threads = [threading.Thread(target=first), threading.Thread(target=second)]
-    threads[0].start()
-    assert started.wait(10)
-    threads[1].start()
-    go.set()
-    for thread in threads:
-        thread.join()
-    assert found == [Found(None, "mine")]
 
 
 def test_facts_hold_no_secret_and_come_back_as_they_were(serve: Serve, trust: Trust) -> None:

@@ -9,12 +9,15 @@ import typing
 from ..._model.control_plane import EtcdMember
 from ..._model.kubernetes import ClusterNode
 
+#: of nodes with a member of etcd, by RKE2 and K3s, which may give that role to nodes of its own
+ETCD = "node-role.kubernetes.io/etcd"
 #: labels of control-plane nodes, the second one of older clusters and of OpenShift
-LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", ETCD, "node.kubernetes.io/microk8s-controlplane")
 
 
-def is_control_plane(node: ClusterNode) -> bool:
-    return any(label in node.labels for label in LABELS)
+def is_control_plane(node: ClusterNode, members: typing.Iterable[EtcdMember] = ()) -> bool:
+    """Whether it has a part of the control plane, by its labels or since a member of etcd runs on it."""
+    return any(label in node.labels for label in LABELS) or any(member.node == node.name for member in members)
 
 
 def keeps(
@@ -26,14 +29,15 @@ def keeps(
 ) -> str:
     """Why a control-plane node may not go now, with what to do; empty where it may, and for all other nodes.
 
-    Not while another control-plane node is NotReady or cordoned, in the inventory or not, and not unless each of them has a member of etcd that is Ready.
+    Not while another control-plane node is NotReady or cordoned, in the inventory or not, and not unless each of them has a member of etcd that is Ready;
+    where nodes have the role etcd, each of those.
 
     :param unread: why etcd's pods could not be read; empty where they were
     :param awaited: nodes that are away by this roll, and come back before its turn
     """
-    if not is_control_plane(node):
+    if not is_control_plane(node, members):
         return ""
-    others = [other for other in nodes if is_control_plane(other) and other.name != node.name and other.name not in awaited]
+    others = [other for other in nodes if is_control_plane(other, members) and other.name != node.name and other.name not in awaited]
     down = [other.name for other in others if not other.ready or other.unschedulable]
     if down:
         return f"it is a control-plane node, and {', '.join(down)} is not Ready, or cordoned, too. Bring the other one back first: kubectl get nodes."
@@ -43,7 +47,10 @@ def keeps(
         why = "no pod of etcd is seen in kube-system (component=etcd) or openshift-etcd (app=etcd), so that nobody knows whether etcd bears it"
         return f"it is a control-plane node, and {why}. Reset such nodes by hand, one after the other, and take them out of the inventory."
     ready = {member.node for member in members if member.ready}
-    lacking = [other.name for other in (node, *others) if other.name not in ready]
+    every = (node, *others)
+    having = {member.node for member in members} | {other.name for other in every if ETCD in other.labels}
+    split = any(ETCD in other.labels for other in every)
+    lacking = [other.name for other in every if other.name not in ready and (other.name in having or not split)]
     if lacking:
         return f"it is a control-plane node, and etcd has no Ready member on {', '.join(lacking)}. Bring it back first: kubectl get pods -A -l component=etcd."
     return ""

@@ -91,7 +91,8 @@ def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
     if status in (404, 410):
         return bmc.error("not_found", f"{seen}: it has no such resource", "Update its firmware; a BMC without Redfish can't be asked")
     if status in BUSY:
-        return bmc.error("busy", f"{seen}, {ATTEMPTS} times", "Ask again in a few minutes; restart the BMC if it stays so")
+        times = "" if what.startswith("POST") else f", {ATTEMPTS} times"
+        return bmc.error("busy", f"{seen}{times}", "Ask again in a few minutes; restart the BMC if it stays so")
     return bmc.error("status", seen, "See the log of the BMC, and restart it if it stays so")
 
 

@@ -31,8 +31,8 @@ from .trust import Socket, Trust, digest, left
 LARGEST = 4 * 2**20
 _REDIRECTS = 3
 _CHUNK = 65536
-#: a write that was answered so was not begun
-_PUT_OFF = (429, 503)
+#: what is sent again where it is answered so. An action never is: a BMC that resets itself with its node may have begun what it says 503 to
+_PUT_OFF: typing.Dict[str, typing.Tuple[int, ...]] = {"GET": BUSY, "PATCH": (429, 503), "POST": ()}
 
 
 class Answer(typing.NamedTuple):
@@ -86,13 +86,37 @@ class Session:
         :param path: on this BMC, perhaps with a query
         :raises BmcError: no answer, or none that is a resource
         """
-        asked = path
+        answer = self._got(path)
+        resource = self.resource(path, answer.body)
+        self._etags[path] = etag(resource, answer.headers.get("ETag", ""))
+        return resource
+
+    def body(self, path: str) -> bytes:
+        """A resource as it was sent, for resource().
+
+        :raises BmcError: no answer
+        """
+        return self._got(path).body
+
+    def resource(self, path: str, body: bytes) -> typing.Dict[str, typing.Any]:
+        """The resource in a body.
+
+        :raises BmcError: it is none
+        """
+        data = _decoded(body)
+        if not isinstance(data, dict):
+            remedy = "See what answers at this address, and restart the BMC if it is one"
+            raise self.error("not_json", f"GET {path} was answered with {len(body)} bytes that are no JSON object", remedy)
+        return data
+
+    def _got(self, path: str) -> Answer:
+        """The answer with a resource, wherever on this BMC it is."""
         for _redirect in range(_REDIRECTS + 1):
             answer = self._answer("GET", path)
+            if answer.status == 200:
+                return answer
             if answer.status not in (301, 302, 307, 308):
-                resource = self._resource(path, answer)
-                self._etags[asked] = etag(resource, answer.headers.get("ETag", ""))
-                return resource
+                raise refused(self.bmc, f"GET {path}", answer.status, message_id(answer.data))
             path = self._elsewhere(path, answer.headers.get("Location", ""))
         raise self.error("status", f"GET {path} is redirected again and again", "Update the firmware of the BMC")
 
@@ -101,9 +125,9 @@ class Session:
         return self._etags.get(path, "")
 
     def send(self, method: str, path: str, write: Write) -> Answer:
-        """A write. Sent once: when the connection breaks, only reading tells what became of it. Sent again where the BMC says that it did not begin.
+        """A write. Sent once: when the connection breaks, only reading tells what became of it. A PATCH is sent again where the BMC says that it did not begin.
 
-        :raises BmcError: ``closed`` or ``timeout`` where nobody knows what became of it, else it was not taken
+        :raises BmcError: ``closed``, ``timeout`` or ``busy`` where nobody knows what became of it, else it was not taken
         :raises RdmaError: it may not be sent
         """
         return self._answer(method, path, write)
@@ -122,8 +146,8 @@ class Session:
         return target
 
     def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> Answer:
-        """What a request is answered with. Sent again when the BMC is busy, and a GET also when the connection broke."""
-        what, busy = f"{method} {path}", _PUT_OFF if write else BUSY
+        """What a request is answered with. Sent again when the BMC is busy, unless it is an action, and a GET also when the connection broke."""
+        what, busy = f"{method} {path}", _PUT_OFF[method]
         for attempt in range(1, ATTEMPTS + 1):
             # a connection that was kept open may have been closed meanwhile: at first a new one is tried at once
             wait = attempt - 1.0
@@ -179,15 +203,6 @@ class Session:
                 limit = f"{what} was answered with more than {LARGEST // 2**20} MiB"
                 raise self.error("too_large", limit, "See what answers at this address: no resource of a BMC is that large")
             parts.append(part)
-
-    def _resource(self, path: str, answer: Answer) -> typing.Dict[str, typing.Any]:
-        data = answer.data
-        if answer.status != 200:
-            raise refused(self.bmc, f"GET {path}", answer.status, message_id(data))
-        if not isinstance(data, dict):
-            remedy = "See what answers at this address, and restart the BMC if it is one"
-            raise self.error("not_json", f"GET {path} was answered with {len(answer.body)} bytes that are no JSON object", remedy)
-        return data
 
     def _headers(self, write: typing.Optional[Write]) -> typing.Dict[str, str]:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}

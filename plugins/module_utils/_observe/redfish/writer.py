@@ -48,9 +48,9 @@ class Writer:
         return job_of(answer.headers.get("Location", "")) if answer.status == 202 else ""
 
     def post(self, path: str, body: typing.Mapping[str, typing.Any]) -> None:
-        """An action.
+        """An action, sent once.
 
-        :raises BmcError: ``closed`` or ``timeout`` where only its consequence tells whether it was taken, else it was not
+        :raises BmcError: ``closed``, ``timeout`` or ``busy`` where only its consequence tells whether it was taken, else it was not
         :raises RdmaError: the right to write is lost
         """
         self._send("POST", path, body, {})

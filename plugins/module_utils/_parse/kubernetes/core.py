@@ -108,7 +108,17 @@ def pod(resource: Resource) -> ClusterPod:
         # an empty mapping is one, too
         empty_dir=any(volume.get("emptyDir") is not None for volume in items_of(spec, "volumes", what)),
         of_run=is_ours(labels) and RUN_LABEL in labels,
+        controller=text_at(UID, _controller(resource), "uid", what),
+        tolerates_cordon=any(map(_tolerates_cordon, items_of(spec, "tolerations", what))),
     )
+
+
+def _tolerates_cordon(toleration: typing.Mapping[str, typing.Any]) -> bool:
+    """Whether it covers the taint of a cordoned node, which has no value. [k8s.io/component-helpers scheduling/corev1 ToleratesTaint]"""
+    if toleration.get("effect") not in (None, "", "NoSchedule"):
+        return False
+    key, exists = toleration.get("key") or "", toleration.get("operator") == "Exists"
+    return (exists and not key) or (key == "node.kubernetes.io/unschedulable" and (exists or not toleration.get("value")))
 
 
 def controller(resource: Resource) -> typing.Tuple[str, str]:
@@ -116,9 +126,13 @@ def controller(resource: Resource) -> typing.Tuple[str, str]:
 
     :raises ResourceError: none
     """
-    owners = items_of(mapping_at(resource, "metadata"), "ownerReferences", name_of(resource))
-    one = next((owner for owner in owners if owner.get("controller")), {})
+    one = _controller(resource)
     return str(one.get("kind") or ""), str(one.get("name") or "")
+
+
+def _controller(resource: Resource) -> typing.Mapping[str, typing.Any]:
+    owners = items_of(mapping_at(resource, "metadata"), "ownerReferences", name_of(resource))
+    return next((owner for owner in owners if owner.get("controller")), {})
 
 
 def budget(resource: Resource) -> Budget:

@@ -14,12 +14,28 @@ from .resource import Resource, items_of, labels_of, mapping_at, name_of, texts_
 _SHOWN_AGAIN = ("packages.operators.coreos.com", "authorization.openshift.io", "project.openshift.io", "quota.openshift.io")
 #: resources without data of their own: what happened, who leads, and tags of an ImageStream
 _WITHOUT_DATA = ("events", "leases", "imagestreamtags", "imagetags")
-#: that Kubernetes, OpenShift and Istio make in each namespace: kind and names
+#: that Kubernetes, OpenShift, Istio, OpenShift AI (odh) and OpenShift Pipelines make in each namespace: kind and names
 _EVERYWHERE: typing.Dict[str, typing.Tuple[str, ...]] = {
-    "ConfigMap": ("kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert"),
-    "ServiceAccount": ("default", "builder", "deployer"),
-    "RoleBinding": ("system:image-pullers", "system:image-builders", "system:deployers"),
+    "ConfigMap": (
+        "kube-root-ca.crt",
+        "openshift-service-ca.crt",
+        "istio-ca-root-cert",
+        "odh-trusted-ca-bundle",
+        "config-trusted-cabundle",
+        "config-service-cabundle",
+    ),
+    "ServiceAccount": ("default", "builder", "deployer", "pipeline"),
+    "RoleBinding": (
+        "system:image-pullers",
+        "system:image-builders",
+        "system:deployers",
+        "pipeline",
+        "openshift-pipelines-edit",
+        "pipelines-scc-rolebinding",
+    ),
 }
+#: label of a ConfigMap that OpenShift's network operator fills with certificates
+_CERTIFICATES = "config.openshift.io/inject-trusted-cabundle"
 #: annotations of a Secret that name the ServiceAccount whose credentials it holds
 _ACCOUNT_OF = ("kubernetes.io/service-account.name", "openshift.io/internal-registry-auth-token.service-account")
 #: of a ConfigMap by which controllers elect a leader
@@ -109,6 +125,6 @@ def _is_everywhere(kind: str, item: Resource) -> bool:
     annotations = mapping_at(item, "metadata", "annotations")
     if kind == "Secret":
         return any(annotations.get(key) in _EVERYWHERE["ServiceAccount"] for key in _ACCOUNT_OF)
-    if kind == "ConfigMap" and _LEADER in annotations:
+    if kind == "ConfigMap" and (_LEADER in annotations or labels_of(item).get(_CERTIFICATES) == "true"):
         return True
     return name_of(item) in _EVERYWHERE.get(kind, ()) or (kind == "ClusterServiceVersion" and _COPIED in labels_of(item))
