@@ -126,6 +126,10 @@ def _lost(item: Resource, dropped: bool) -> str:
         return str(unforeseen(error, "the status of the pod"))
 
 
+def _title(item: Resource) -> str:
+    return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+
+
 def _gone(item: RdmaPod, detail: str) -> Failure:
     joint = " " if detail == _DELETED else ": "
     return Failure("deadline" if _OVERDUE in detail else "pod_gone", f"the pod {item.name} on {item.node}{joint}{detail}"[:300])
@@ -155,6 +159,8 @@ class Pods:
         #: why a pod is ready no more that was, by its name; and where that is heard
         self._gone: typing.Dict[str, str] = {}
         self._heard: typing.Optional[WatchFeed] = None
+        #: pods whose objects were deleted although nothing says that they ended
+        self._forced: typing.List[str] = []
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, ClusterNode]:
@@ -490,7 +496,10 @@ class Pods:
         return self._cluster.list("Pod", NAMESPACE, SELECTOR).items
 
     def remove(self) -> typing.Tuple[str, ...]:
-        """Delete all pods of this run, and of those that are no more, and wait until they are gone; the names of those that were there."""
+        """Delete all pods of this run, and of those that are no more, and wait until they are gone; the names of those that were there.
+
+        One that does not go in time is deleted without the word of its node, so that no node ends the measurement of all others.
+        """
         found = self._there()
         for item in found:
             # those of the last fabric are on their way already
@@ -504,7 +513,18 @@ class Pods:
             if left and self._clock() >= look:
                 look = self._clock() + LOST_SECONDS
                 self._let_go(left)
-        return tuple(sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in found))
+        forced = {item["metadata"]["uid"]: self._force(item) for item in left}
+        return tuple(sorted(forced.get(item["metadata"]["uid"]) or _title(item) for item in found))
+
+    def _force(self, item: Resource) -> str:
+        """Delete the object of a pod that does not go, whatever its node says; what is to be told of it."""
+        metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
+        self._cluster.delete("Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]})
+        seconds = f"{self._plan.pod_seconds:.0f} s"
+        told = f"{_title(item)} (deleted after {seconds} without the word of its node {node}, where it may still run and hold its virtual function)"
+        self._say(told)
+        self._forced.append(told)
+        return told
 
     def _let_go(self, left: typing.Iterable[Resource]) -> None:
         """Delete the objects of pods whose nodes are lost, for nobody is there who says that they ended: a kubelet that comes back ends what has no object."""
@@ -541,8 +561,7 @@ class Pods:
         while True:
             try:
                 self.remove()
-                left = self._there()
-                return tuple(sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in left))
+                return tuple(sorted((*self._forced, *map(_title, self._there()))))
             except ApiError as error:
                 if not away(error) or self._clock() >= end:
                     return (f"not known: {error}",)
