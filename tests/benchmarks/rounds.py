@@ -51,7 +51,7 @@ FABRIC = {
     "select": {"hcas_per_node": 1, "vendor": "15b3"},
     "virtual_functions": 8,
     "resource_name": "mlx",
-    "network": {"name": "net", "namespace": "test"},
+    "network": {"name": "net", "namespace": "linerate-measure"},
     "ipam": {"type": "whereabouts", "range": "10.0.0.0/16"},
     "bandwidth": {"rounds": 1},
 }
@@ -79,7 +79,7 @@ class Pods:
             [
                 web.get("/counts", self.count),
                 web.get("/api/v1/nodes", self.list_nodes),
-                web.get("/api/v1/pods", self.list_pods),
+                web.get(pods, self.list_pods),
                 web.post(pods, self.create),
                 web.get(pods + "/{name}", self.read),
                 web.delete(pods + "/{name}", self.delete),
@@ -110,7 +110,7 @@ class Pods:
         self.counts["create pod"] += 1
         pod = await request.json()
         number = len(self.pods)
-        status = [{"name": "test/net", "interface": "net1", "ips": [f"10.0.{number // 250}.{number % 250 + 1}"]}]
+        status = [{"name": "linerate-measure/net", "interface": "net1", "ips": [f"10.0.{number // 250}.{number % 250 + 1}"]}]
         pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"] = json.dumps(status)
         pod["status"] = {"conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]}
         pod["metadata"]["uid"] = f"uid-{self.counts['create pod']}"
@@ -212,7 +212,7 @@ def one_after_the_other(client: ApiClient, pairs: int) -> float:
     def run(pod: str, command: typing.Sequence[str]) -> typing.Any:
         core = CoreV1Api(ApiClient(client.configuration))
         options = {"command": list(command), "stdin": False, "stdout": True, "stderr": True, "tty": False, "_preload_content": False}
-        return stream(core.connect_get_namespaced_pod_exec, pod, "test", **options)
+        return stream(core.connect_get_namespaced_pod_exec, pod, "linerate-measure", **options)
 
     start = time.monotonic()
     for number in range(2 * pairs):

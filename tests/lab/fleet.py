@@ -142,7 +142,7 @@ class Kubelets(rounds.Pods):
             self._later(self._ask("DELETE", path, {"gracePeriodSeconds": 0}))
         elif metadata["name"] not in self._node or not pod["status"].get("podIP"):
             self._node[metadata["name"]] = node
-            networks = [{"name": "test/net", "interface": "net1", "ips": [address(node)]}]
+            networks = [{"name": "linerate-measure/net", "interface": "net1", "ips": [address(node)]}]
             conditions = [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]
             annotations = {"k8s.v1.cni.cncf.io/network-status": json.dumps(networks)}
             status = {"phase": "Running", "conditions": conditions, "podIP": address(node), "podIPs": [{"ip": address(node)}]}
@@ -197,7 +197,7 @@ class Kubelets(rounds.Pods):
             self._later(self._ask("PATCH", f"/api/v1/nodes/{node}/status", {"status": {"conditions": [ready("Unknown")]}}))
             for pod in [pod for pod, its in self._node.items() if its == node]:
                 conditions = [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "False", "reason": "NodeNotReady"}]
-                self._later(self._ask("PATCH", f"/api/v1/namespaces/test/pods/{pod}/status", {"status": {"conditions": conditions}}))
+                self._later(self._ask("PATCH", f"/api/v1/namespaces/linerate-measure/pods/{pod}/status", {"status": {"conditions": conditions}}))
         return web.json_response(nodes)
 
 
@@ -313,7 +313,7 @@ def inside(folder: pathlib.Path, number: int, seconds: float, calm: bool) -> typ
     serve()
     controlplane.start_controllers(processes, authority, ("kube-scheduler",))
     core = objects.client(authority.path("admin.kubeconfig"))
-    objects.apply(core, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "test"}}])
+    objects.apply(core, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "linerate-measure"}}])
     for node in nodes:
         core.resources.get(api_version="v1", kind="Node").create(body=node_object(node))
     command = [sys.executable, __file__, "--serve", str(folder), "--seconds", str(seconds)]

@@ -58,6 +58,17 @@ class SharedPool:
 
 
 @dataclasses.dataclass(frozen=True)
+class UnreadNode:
+    """A node whose addresses can't be told.
+
+    :ivar why: which of them, and what they are not
+    """
+
+    node: Subdomain
+    why: str
+
+
+@dataclasses.dataclass(frozen=True)
 class AddressFacts:
     """Answer of address_info.
 
@@ -67,6 +78,7 @@ class AddressFacts:
     :ivar pools: of nv-ipam
     :ivar unclear: attachments whose addresses can't be told, each with the reason
     :ivar errors: what the API server did not let us read
+    :ivar unread: nodes that show something else than addresses of nodes
     """
 
     taken: typing.Tuple[Taken, ...] = ()
@@ -75,3 +87,4 @@ class AddressFacts:
     pools: typing.Tuple[SharedPool, ...] = ()
     unclear: typing.Tuple[str, ...] = ()
     errors: typing.Tuple[str, ...] = ()
+    unread: typing.Tuple[UnreadNode, ...] = ()

@@ -51,7 +51,6 @@ _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     *(("network", "watch", kind) for kind in ("MachineConfigPool", "Node", "PodDisruptionBudget", "Pod", "SriovNetworkPoolConfig")),
     ("platform", "list", "NicDevice"),
     ("network", "get", "Namespace"),
-    ("bandwidth", "watch", "Pod"),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in _NETWORKS),
     *(("network", "watch", kind) for kind in _POOLS),
     *(("teardown", "list", kind) for kind in ("Namespace", "NicConfigurationTemplate", "Tuned", *_JOBS)),
@@ -167,7 +166,7 @@ def _namespaces(intent: Intent) -> typing.Iterator[Right]:
 
 def _measuring(intent: Intent) -> typing.Iterator[Right]:
     """In a namespace that an admin has prepared: a binding would go with a namespace that the run makes and removes. An admin's run makes it."""
-    yield from (Right("bandwidth", verb, "Pod", MEASURING) for verb in ("get", "create", "delete"))
+    yield from (Right("bandwidth", verb, "Pod", MEASURING) for verb in ("get", "list", "watch", "create", "delete"))
     # commands run over a websocket, which is a GET; newer API servers ask for create as well
     yield from (Right("bandwidth", verb, "Pod", MEASURING, "exec") for verb in ("get", "create"))
     yield Right("bandwidth", "list", "Event", MEASURING)

@@ -46,8 +46,11 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
 
     pools = tuple(parsed("IPPool.nv-ipam.nvidia.com", parse.shared_pool)) + tuple(parsed("CIDRPool.nv-ipam.nvidia.com", parse.shared_pool))
     taken: typing.List[Taken] = []
+    unread = []
+    for networks_of_node, unread_node in parsed("Node", lambda node: (parse.node_networks(node), parse.unread_node(node))):
+        taken += networks_of_node
+        unread += [unread_node] if unread_node is not None else []
     for kind, parser, namespace in (
-        ("Node", parse.node_networks, ""),
         ("ServiceCIDR", parse.service_networks, ""),
         ("Network.config.openshift.io", parse.openshift_networks, ""),
         # that of the API server shows in which network services are, where the server knows no ServiceCIDR
@@ -72,7 +75,7 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     orphans = (lease for lease in before & leases() if lease.pod not in names)
     # where something could not be read, a pod that is not known is not a pod that is not there
     leaks = () if errors else tuple(sorted(orphans, key=lambda lease: (lease.pod, lease.address)))
-    return AddressFacts((*taken, *inside[:_SHOWN]), pods, leaks, pools, tuple(unclear), tuple(errors))
+    return AddressFacts((*taken, *inside[:_SHOWN]), pods, leaks, pools, tuple(unclear), tuple(errors), tuple(unread))
 
 
 def _within(text: str, network: Network) -> bool:

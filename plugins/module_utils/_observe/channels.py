@@ -38,6 +38,12 @@ PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 CHUNK = 32 * 1024
 #: bytes that are received before anything else gets its turn
 BURST = 1024 * 1024
+#: frames and seconds likewise: frames may be empty
+BURST_FRAMES, BURST_SECONDS = 4096, 0.25
+#: bytes of the smallest head of a frame
+_HEAD = 2
+#: bytes that wait at most when a ping is answered: a server that reads no answer needs none
+MOST_ANSWERS = 64 * 1024
 #: bytes of a frame, and of a message in several frames: kubelets and API servers send what one read of a pipe gave, 32 KiB
 MOST_FRAME = 1024 * 1024
 #: bytes that are kept of the error channel, which nobody takes before the end: a Status has a few hundred
@@ -153,6 +159,8 @@ class _Socket(_Base):  # type: ignore[misc]
         self.waiting = bytearray()
         #: of the message that is not whole yet
         self._parts = 0
+        #: bytes and frames that may still be received in this turn, and the time of its end
+        self._bytes, self._frames, self._end = 0, 0, 0.0
         read = self.frame_buffer.recv_strict
 
         def bounded(size: int) -> typing.Any:
@@ -162,15 +170,29 @@ class _Socket(_Base):  # type: ignore[misc]
 
         self.frame_buffer.recv_strict = bounded
 
+    def begin_turn(self) -> None:
+        """From now on so much may be received as keeps nobody from the clock."""
+        self._bytes, self._frames, self._end = BURST, BURST_FRAMES, time.monotonic() + BURST_SECONDS
+
     def recv_frame(self) -> typing.Any:
+        """:raises BlockingIOError: nothing is there at the moment, or the turn is over. The library reads all frames of a message in one call"""
+        if self._bytes <= 0 or self._frames <= 0 or time.monotonic() >= self._end:
+            raise BlockingIOError
         frame = super().recv_frame()
+        if frame is not None:
+            self._bytes -= _HEAD + len(frame.data)
+            self._frames -= 1
         if frame is not None and frame.opcode in (websocket.ABNF.OPCODE_CONT, websocket.ABNF.OPCODE_BINARY, websocket.ABNF.OPCODE_TEXT):
-            self._parts += len(frame.data)
+            self._parts += _HEAD + len(frame.data)
             if self._parts > MOST_FRAME:
                 raise websocket.WebSocketProtocolException(f"a message of more than {MOST_FRAME} bytes came")
             if frame.fin:
                 self._parts = 0
         return frame
+
+    def pong(self, payload: typing.Any = "") -> None:
+        if len(self.waiting) < MOST_ANSWERS:
+            super().pong(payload)
 
     def send_frame(self, frame: typing.Any) -> int:
         data = frame.format()
@@ -243,12 +265,11 @@ class Channels:
 
     def _receive(self) -> None:
         """What has come, up to a limit, so that a flood keeps nobody from the clock. The library keeps the part of a frame that is here already."""
-        size = 0
+        self._socket.begin_turn()
         with contextlib.suppress(*_LATER):
-            while self.open and size < BURST:
+            while self.open:
                 opcode, frame = self._socket.recv_data_frame(True)
                 self._traffic = time.monotonic()
-                size += len(frame.data)
                 if opcode == websocket.ABNF.OPCODE_CLOSE:
                     self._push()
                     self.open = False

@@ -126,6 +126,10 @@ def _lost(item: Resource, dropped: bool) -> str:
         return str(unforeseen(error, "the status of the pod"))
 
 
+def _title(item: Resource) -> str:
+    return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+
+
 def _gone(item: RdmaPod, detail: str) -> Failure:
     joint = " " if detail == _DELETED else ": "
     return Failure("deadline" if _OVERDUE in detail else "pod_gone", f"the pod {item.name} on {item.node}{joint}{detail}"[:300])
@@ -155,6 +159,8 @@ class Pods:
         #: why a pod is ready no more that was, by its name; and where that is heard
         self._gone: typing.Dict[str, str] = {}
         self._heard: typing.Optional[WatchFeed] = None
+        #: pods whose objects were deleted although nothing says that they ended
+        self._forced: typing.List[str] = []
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, ClusterNode]:
@@ -181,16 +187,27 @@ class Pods:
                 pods += [RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail) for rail in fabric_rails(fabric)]
         pods += self._draw(pool, fabric, {name: number for name, number in offered.items() if number}, seconds)
         if self._heard is None:
-            self._heard = WatchFeed(self._cluster, {}, ("Pod",), SELECTOR)
+            self._heard = self._feed()
             self._heard.start()
             threading.Thread(target=self._hear, args=(self._heard,), daemon=True).start()
         return tuple(pods)
+
+    def _feed(self) -> WatchFeed:
+        """News of pods. In other namespaces tenants give names and labels as they like."""
+        return WatchFeed(self._cluster, {"Pod": NAMESPACE}, ("Pod",), SELECTOR)
+
+    def _is_ours(self, found: Resource) -> bool:
+        """Whether it is a pod that this run has made, and not another one of that name."""
+        uid = found["metadata"].get("uid")
+        return uid is not None and uid == self._uids.get(name_of(found))
 
     def _hear(self, feed: WatchFeed) -> None:
         """Which pods are lost in the middle. A node that dies ends no connection, and each command there would be awaited to the end of its time."""
         while not self._over:
             change = feed.get(1.0)
             for item in change.items if change is not None and change.action in ("replace", "put", "drop") else ():
+                if not self._is_ours(item):
+                    continue
                 name, detail = name_of(item), _lost(item, change is not None and change.action == "drop")
                 if detail and name in self._shells:
                     self._gone[name] = detail
@@ -294,7 +311,7 @@ class Pods:
         seen: typing.Dict[str, Resource] = {}
         since: typing.Dict[str, typing.Tuple[str, float]] = {}
         end = self._clock() + self._plan.pod_seconds
-        feed = WatchFeed(self._cluster, {}, ("Pod",), SELECTOR)
+        feed = self._feed()
         feed.start()
         try:
             while len(done) < len(pods):
@@ -314,7 +331,7 @@ class Pods:
                     if change.action == "replace":
                         seen = {}
                     if change.action != "error":
-                        seen.update((name_of(found), found) for found in change.items)
+                        seen.update((name_of(found), found) for found in change.items if self._is_ours(found))
                     change = feed.get(0.0)
         finally:
             feed.stop()
@@ -474,9 +491,16 @@ class Pods:
             with contextlib.suppress(ApiError):
                 self._cluster.delete("Pod", item.namespace, item.name, grace_seconds=1, only={"uid": uid})
 
+    def _there(self) -> typing.Tuple[Resource, ...]:
+        """All pods of measurements. Pods of other namespaces that have their labels are those of tenants, or of an earlier release: a teardown finds these."""
+        return self._cluster.list("Pod", NAMESPACE, SELECTOR).items
+
     def remove(self) -> typing.Tuple[str, ...]:
-        """Delete all pods of this run, and of those that are no more, and wait until they are gone; the names of those that were there."""
-        found = self._cluster.list("Pod", selector=SELECTOR).items
+        """Delete all pods of this run, and of those that are no more, and wait until they are gone; the names of those that were there.
+
+        One that does not go in time is deleted without the word of its node, so that no node ends the measurement of all others.
+        """
+        found = self._there()
         for item in found:
             # those of the last fabric are on their way already
             if not item["metadata"].get("deletionTimestamp"):
@@ -485,11 +509,22 @@ class Pods:
         end, look, left = self._clock() + self._plan.pod_seconds, self._clock() + LOST_SECONDS, found
         while left and self._clock() < end:
             self._pause(1.0)
-            left = self._cluster.list("Pod", selector=SELECTOR).items
+            left = self._there()
             if left and self._clock() >= look:
                 look = self._clock() + LOST_SECONDS
                 self._let_go(left)
-        return tuple(sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in found))
+        forced = {item["metadata"]["uid"]: self._force(item) for item in left}
+        return tuple(sorted(forced.get(item["metadata"]["uid"]) or _title(item) for item in found))
+
+    def _force(self, item: Resource) -> str:
+        """Delete the object of a pod that does not go, whatever its node says; what is to be told of it."""
+        metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
+        self._cluster.delete("Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]})
+        seconds = f"{self._plan.pod_seconds:.0f} s"
+        told = f"{_title(item)} (deleted after {seconds} without the word of its node {node}, where it may still run and hold its virtual function)"
+        self._say(told)
+        self._forced.append(told)
+        return told
 
     def _let_go(self, left: typing.Iterable[Resource]) -> None:
         """Delete the objects of pods whose nodes are lost, for nobody is there who says that they ended: a kubelet that comes back ends what has no object."""
@@ -526,8 +561,7 @@ class Pods:
         while True:
             try:
                 self.remove()
-                left = self._cluster.list("Pod", selector=SELECTOR).items
-                return tuple(sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in left))
+                return tuple(sorted((*self._forced, *map(_title, self._there()))))
             except ApiError as error:
                 if not away(error) or self._clock() >= end:
                     return (f"not known: {error}",)
@@ -537,7 +571,10 @@ class Pods:
         """Whether a pod of a failed pair is gone or on its way out: evicted, deleted, its node lost. Then that is the failure."""
         for item in pods:
             try:
-                stand = state_of_pod(self._cluster.get("Pod", item.namespace, item.name))
+                found = self._cluster.get("Pod", item.namespace, item.name)
+                if not self._is_ours(found):
+                    return _gone(item, _DELETED)
+                stand = state_of_pod(found)
             except ApiError as error:
                 if error.absent:
                     return _gone(item, _DELETED)

@@ -10,7 +10,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.addresses.in_use import check, refused
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Lease, SharedPool, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Lease, SharedPool, Taken, UnreadNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -72,7 +72,7 @@ def test_a_cluster_that_was_not_asked_is_unknown() -> None:
         (Taken("pods", "10.0.0.128/25", "pods of node worker-2"), "fail", "the pods' own network"),
         (Taken("pods", "10.0.0.9/32", "pod a/b"), "fail", "pod a/b"),
         (Taken("node", "10.0.0.7/32", "node worker-1"), "fail", "node worker-1"),
-        (Taken("attachment", "10.0.0.0/24", "other/net", "host-local"), "fail", "other/net"),
+        (Taken("attachment", "10.0.0.0/24", "other/net", "host-local"), "warn", "other/net"),
         (Taken("attachment", "10.0.0.0/24", "other/net", "whereabouts"), "warn", "other/net"),
         (Taken("node", "fd00::1/128", "node worker-1"), "pass", "meets none"),
     ],
@@ -144,6 +144,24 @@ def test_only_fabrics_that_are_proven_free_are_made() -> None:
     assert "forbidden" in refused(wishes, check(wishes, NODES, blind))["storage"]
     waived = intent([{"check": "network.address_overlap", "reason": "looked at by hand"}])
     assert refused(waived, check(waived, NODES, blind)) == {}
+
+
+def test_an_attachment_of_a_tenant_refuses_no_fabric() -> None:
+    wishes = intent()
+    everything = dataclasses.replace(FREE, taken=(*FREE.taken, Taken("attachment", "0.0.0.0/0", "training/x", "host-local")))
+    assert refused(wishes, check(wishes, NODES, everything)) == {}
+    assert "training/x" in found(everything, "network.address_overlap").measured
+    services = dataclasses.replace(everything, taken=(*everything.taken, Taken("services", "10.0.0.0/8", "ServiceCIDR kubernetes")))
+    assert found(services, "network.address_overlap").measured.startswith("10.0.0.0/24 meets 10.0.0.0/8")
+    assert set(refused(wishes, check(wishes, NODES, services))) == {"storage"}
+
+
+def test_a_node_without_a_legible_address_is_named_and_refuses_no_fabric() -> None:
+    wishes = intent()
+    # nodes may be named as fabrics are
+    seen = dataclasses.replace(FREE, unread=tuple(UnreadNode(name, "status.addresses: 'x'") for name in ("evil", "cluster", "storage")))
+    assert refused(wishes, check(wishes, NODES, seen)) == {}
+    assert [found(seen, "network.address_overlap", f"node {name}").status for name in ("evil", "cluster", "storage")] == ["unknown"] * 3
 
 
 # several fabrics, several networks

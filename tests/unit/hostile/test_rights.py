@@ -454,8 +454,9 @@ def test_measuring(ledger: Ledger, call: Call) -> None:
         api.stop()
     # whether a run of before the namespace has left an account in that of the jobs
     assert ledger.outside(*ALWAYS, powers.MEASURING) == set()
-    # a shell in a pod, and why a pod does not start
-    assert {(right.verb, right.resource) for right in ledger.unused(powers.MEASURING)} == {("get", "pods/exec"), ("create", "pods/exec"), ("list", "events")}
+    # news of pods, a shell in one, and why one does not start
+    shells = {("get", "pods/exec"), ("create", "pods/exec")}
+    assert {(right.verb, right.resource) for right in ledger.unused(powers.MEASURING)} == {*shells, ("watch", "pods"), ("list", "events")}
 
 
 def test_the_lease(api: Anything, ledger: Ledger, call: Call, tmp_path: pathlib.Path) -> None:

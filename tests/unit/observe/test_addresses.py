@@ -83,3 +83,14 @@ def test_only_the_api_server_s_own_service_is_asked_for() -> None:
 def test_no_answer_is_an_error() -> None:
     with pytest.raises(ApiError):
         observe(typing.cast(Cluster, Api(Node=ApiError(0, "Unreachable", "no answer", "GET /api/v1/nodes"))), OURS)
+
+
+@pytest.mark.parametrize("address", ["garbage", "0.0.0.0/0", "127.0.0.1", "10.0.0.0/8", None])
+def test_what_one_node_shows_instead_of_its_address_is_of_that_node_alone(address: typing.Optional[str]) -> None:
+    nodes = [
+        {"metadata": {"name": name}, "spec": {}, "status": {"addresses": [{"type": "InternalIP", "address": shown}]}}
+        for name, shown in (("worker-1", "10.78.0.11"), ("evil", address))
+    ]
+    facts = observe(typing.cast(Cluster, Api(Node=nodes)), OURS)
+    assert (facts.taken, facts.errors) == ((Taken("node", "10.78.0.11/32", "node worker-1"),), ())
+    assert [item.node for item in facts.unread] == ["evil"]

@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan, sweep
 
 FABRIC: typing.Dict[str, typing.Any] = {
     "name": "storage",
@@ -582,13 +582,28 @@ class Lossy(Api):
         return super().delete(kind, namespace, name, grace_seconds, dry_run, only)
 
 
-@pytest.mark.parametrize(("lost", "stays"), [(("b",), ()), ((), ("test/linerate-storage-b",))])
-def test_a_pod_of_a_lost_node_is_let_go_and_that_of_a_living_one_is_not(lost: typing.Tuple[str, ...], stays: typing.Tuple[str, ...]) -> None:
-    api = Lossy(lost)
+def test_a_pod_of_a_lost_node_is_let_go() -> None:
+    api = Lossy(("b",))
     facts, lines = run(api)
-    assert facts.remaining == stays
-    assert api.forced == ["linerate-storage-b"] * len(lost)
-    assert ("b is lost: its pod linerate-storage-b is deleted without its word" in lines) == bool(lost)
+    assert (facts.remaining, api.forced) == ((), ["linerate-storage-b"])
+    assert "b is lost: its pod linerate-storage-b is deleted without its word" in lines
+
+
+def test_a_living_node_that_never_ends_its_pod_is_named_and_holds_nobody_up() -> None:
+    api = Lossy(())
+    facts, lines = run(api)
+    told = "test/linerate-storage-b (deleted after 60 s without the word of its node b, where it may still run and hold its virtual function)"
+    assert (facts.remaining, api.forced, api.pods) == ((told,), ["linerate-storage-b"], {})
+    assert told in lines
+
+
+def test_what_a_living_node_kept_of_an_earlier_run_does_not_end_this_one() -> None:
+    api = Lossy(())
+    metadata = {"name": "old", "namespace": "linerate-measure", "uid": "uid-old", "deletionTimestamp": "2026-01-02T03:04:05Z"}
+    api.pods["old"] = {"kind": "Pod", "node": "b", "metadata": metadata, "spec": {"nodeName": "b"}}
+    swept = sweep(typing.cast(Cluster, api), 60.0, Clock(), lambda seconds: None)
+    assert len(swept) == 1 and "without the word of its node b" in swept[0]
+    assert (api.forced, api.pods) == (["old"], {})
 
 
 def test_no_attempt_is_spent_while_the_api_server_is_away() -> None:

@@ -129,15 +129,17 @@ def _share(kind: str, share: typing.Optional[int]) -> str:
 def _overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequence[Taken]) -> Finding:
     """The range, and the networks that its routes lead to, against all that is in use."""
     expected = "no overlap with networks of pods, services, nodes and other attachments"
-    met = [item for item in taken if _meets(network, item)]
+    # attachments last: who makes many of them hides nothing that is worse
+    met = sorted((item for item in taken if _meets(network, item)), key=lambda item: item.kind == "attachment")
     routes = [(route, item) for route in _routes(ipam) for item in taken if item.kind != "attachment" and _meets(route, item)]
     if not met and not routes:
         return ok("network.address_overlap", fabric.name, f"{network} meets none of {len(taken)}", expected)
     said = [f"{network} meets {item.network} ({item.owner}, {_WHAT[item.kind]})" for item in met]
     said += [f"the route to {route} meets {item.network} ({item.owner}, {_WHAT[item.kind]})" for route, item in routes]
     measured = "; ".join(said[:_SHOWN]) + (f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else "")
-    if all(item.kind == "attachment" and item.ipam == ipam.type for item in met) and not routes:
-        why = f"{ipam.type} gives each address out once, so nothing is wrong yet; but both use up the same addresses, and a pod on both has two ways."
+    if all(item.kind == "attachment" for item in met) and not routes:
+        # tenants write them as they like, and must not keep a fabric from being made
+        why = "A pod on both has two ways. Where one IPAM plugin gives out the addresses of both, they use up the same ones; else two pods may get one address."
         return Finding("network.address_overlap", fabric.name, WARN, measured, expected, why, "Give each attachment a network of its own.")
     why = "A pod with an interface on this network sends what is meant for the other one into it: it loses nodes, services or pods, or meets its address twice."
     return Finding("network.address_overlap", fabric.name, FAIL, measured, expected, why, "Take a network that nobody uses.")
@@ -163,6 +165,13 @@ def _compared(seen: AddressFacts) -> typing.List[Finding]:
     """What the comparison could not see."""
     expected = "all networks of the cluster"
     findings = []
+    for item in seen.unread:
+        # a fabric, too, may have the name of a node
+        why, remedy = (
+            "The kubelet of this node writes them, so its own address was not compared.",
+            f"See kubectl get node {item.node} -o yaml, and its kubelet.",
+        )
+        findings.append(Finding("network.address_overlap", f"node {item.node}", UNKNOWN, item.why, "addresses of a node", why, remedy))
     if seen.errors:
         why = f"The API server did not let us read: {'; '.join(seen.errors[:_SHOWN])}."
         remedy = "Give the user of the kubeconfig the rights of docs/rbac/look.yml."

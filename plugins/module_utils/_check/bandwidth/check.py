@@ -399,7 +399,7 @@ def _coverage(
 def _cleanup(seen: BandwidthFacts) -> Finding:
     expected = "no pod of ours is left"
     if seen.remaining:
-        why = f"These pods are still there: {', '.join(seen.remaining)}."
+        why = f"These pods are still there, or may still run: {', '.join(seen.remaining)}."
         return Finding(
             "bandwidth.cleanup",
             "pods",
@@ -407,7 +407,7 @@ def _cleanup(seen: BandwidthFacts) -> Finding:
             f"{len(seen.remaining)} left",
             expected,
             why,
-            "Delete them by hand; see their events if they stay in Terminating.",
+            "Delete them by hand; see their events if they stay in Terminating, and the kubelet of a node that did not end its pod.",
         )
     if seen.leftovers:
         why = f"An interrupted earlier run had left these pods, which were removed first: {', '.join(seen.leftovers)}."

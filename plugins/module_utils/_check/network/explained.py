@@ -17,7 +17,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         measured="Ranges and routes of the intent against networks of pods, services, nodes and other attachments.",
         causes=(
             "The range was taken at random out of 10.0.0.0/8.",
-            "Two attachments share a range on purpose (warn, where one IPAM keeps them apart).",
+            "Two attachments share a range (warn), on purpose or since a tenant made one of them.",
+            "A node shows something else than its addresses (unknown, of that node alone).",
             "Something could not be read (unknown).",
         ),
         look=(

@@ -12,8 +12,8 @@ from __future__ import annotations
 import ipaddress
 import typing
 
-from ..._model.addresses import Lease, SharedPool, Taken
-from ..._model.boundary.addresses import NETWORK_OF
+from ..._model.addresses import Lease, SharedPool, Taken, UnreadNode
+from ..._model.boundary.addresses import HOST_ADDRESS, NETWORK_OF
 from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
 from ..._model.boundary.words import WORD
 from .resource import Resource, ResourceError, full_name_of, items_of, json_of, known, mapping_at, name_of, number_of, text_at, text_of, title_of
@@ -31,18 +31,35 @@ def _texts(values: typing.Any, what: str) -> typing.Tuple[str, ...]:
 
 
 def node_networks(node: Resource) -> typing.Tuple[Taken, ...]:
-    """Addresses of a v1 Node, and what it gives to pods.
+    """Addresses of a v1 Node, and what it gives to pods. The kubelet writes them, and can write anything: see unread_node.
 
     :raises ResourceError: no Node
     """
     name = name_of(node)
-    shown = items_of(mapping_at(node, "status"), "addresses", f"Node {name}")
-    addresses = [item.get("address") for item in shown if item.get("type") in ("InternalIP", "ExternalIP")]
+    addresses = filter(None, (known(HOST_ADDRESS, address) for address in _addresses(node)))
     pods = mapping_at(node, "spec").get("podCIDRs") or []
     return (
-        *(Taken("node", network, f"node {name}") for network in _texts(addresses, f"Node {name}: status.addresses")),
+        *(Taken("node", _text(address, name), f"node {name}") for address in addresses),
         *(Taken("pods", network, f"pods of node {name}") for network in _texts(pods, f"Node {name}: spec.podCIDRs")),
     )
+
+
+def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
+    """A v1 Node that shows something else than addresses of nodes; None where it does not.
+
+    :raises ResourceError: no Node
+    """
+    for address in _addresses(node):
+        try:
+            text_of(HOST_ADDRESS, address, "status.addresses")
+        except ResourceError as error:
+            return UnreadNode(name_of(node), error.seen)
+    return None
+
+
+def _addresses(node: Resource) -> typing.List[typing.Any]:
+    shown = items_of(mapping_at(node, "status"), "addresses", f"Node {name_of(node)}")
+    return [item.get("address") for item in shown if item.get("type") in ("InternalIP", "ExternalIP")]
 
 
 def service_networks(resource: Resource) -> typing.Tuple[Taken, ...]:
