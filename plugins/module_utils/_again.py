@@ -15,6 +15,7 @@ from ._model.errors import RdmaError
 from ._model.facts import RunStart, intent_checksum
 from ._model.findings import STAGES
 from ._model.records import Record
+from ._observe.evidence import JUDGED
 from ._observe.facts import FactFolder, read_start
 from ._observe.files import FileError, base_of, write_text
 from ._observe.records import read_records, remove_record, write_record
@@ -48,7 +49,7 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
     :raises FileError: no run is there, or a file can't be read or written
     """
     start = start_of(report_dir)
-    target = os.path.abspath(target or os.path.join(report_dir, "judged"))
+    target = os.path.abspath(target or os.path.join(report_dir, JUDGED))
     if os.path.realpath(target) == os.path.realpath(report_dir):
         raise FileError(f"{target} is the folder of the run itself; to judge again there would overwrite its records", "Give rdma_judged_dir another folder")
     folder = FactFolder(report_dir, start.run)

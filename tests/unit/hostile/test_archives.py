@@ -129,6 +129,38 @@ def test_pages_of_a_stranger_are_made_anew(forged: str, tmp_path: pathlib.Path) 
     assert ActionModule._unpacked(options)["run"] == answer["run"], "the same once more is fine"
 
 
+@pytest.mark.parametrize("more", ["stages/bandwidth.jsonl", "facts/hcas/another.json", "notes.txt", "runs/1/run.json"])
+def test_a_folder_that_holds_more_than_the_archive_is_refused(forged: str, tmp_path: pathlib.Path, more: str) -> None:
+    options = {"state": "unpacked", "archive": forged, "report_dir": str(tmp_path / "back"), "sha256": evidence.checksum(forged)}
+    shipped = tmp_path / "back" / more
+    ActionModule._unpacked(options)
+    expected = {path: path.read_bytes() for path in (tmp_path / "back").rglob("*") if path.is_file()}
+    if shipped.exists():
+        # the stranger left it out of the archive
+        archive = tmp_path / "less"
+        shutil.copytree(tmp_path / "back", archive)
+        (archive / more).unlink()
+        pack(str(archive), forged, "run-1")
+        options["sha256"] = evidence.checksum(forged)
+    shipped.parent.mkdir(parents=True, exist_ok=True)
+    shipped.write_bytes(expected.get(shipped, b"{}"))
+    with pytest.raises(FileError, match="is not in the archive"):
+        ActionModule._unpacked(options)
+
+
+def test_pages_in_a_folder_that_is_there_already_are_made_anew(forged: str, tmp_path: pathlib.Path) -> None:
+    options = {"state": "unpacked", "archive": forged, "report_dir": str(tmp_path / "back"), "sha256": None}
+    ActionModule._unpacked(options)
+    for name in ("report.html", "difference.html"):
+        (tmp_path / "back" / name).write_text("forged()", encoding="utf-8")
+    (tmp_path / "back" / "judged").mkdir()
+    (tmp_path / "back" / "judged" / "report.html").write_text("mine", encoding="utf-8")
+    ActionModule._unpacked(options)
+    assert "forged()" not in (tmp_path / "back" / "report.html").read_text(encoding="utf-8")
+    assert not (tmp_path / "back" / "difference.html").exists()
+    assert (tmp_path / "back" / "judged" / "report.html").read_text(encoding="utf-8") == "mine"
+
+
 def test_a_forged_page_is_still_compared_with_its_checksum(forged: str, tmp_path: pathlib.Path) -> None:
     with tarfile.open(forged) as tar:
         members = [(member, typing.cast(typing.IO[bytes], tar.extractfile(member)).read()) for member in tar]
