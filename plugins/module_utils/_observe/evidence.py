@@ -83,6 +83,13 @@ class _Member(tarfile.TarInfo):
         finally:
             tarfile_.headers = depth  # type: ignore[attr-defined]
 
+    def _refuse_holes(self, *_what: typing.Any) -> typing.NoReturn:
+        """Refuse the map of a file with holes before it is read: it may be as large as the archive, and each of its numbers becomes an object."""
+        raise tarfile.ReadError("a file in it has holes")
+
+    # each form of the map that tarfile of Python 3.9 to 3.14 reads has one of them
+    _proc_sparse = _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_holes
+
 
 def pack(report_dir: str, archive: str, top: str) -> typing.Tuple[Sums, typing.List[str]]:
     """Write the archive. The same folder gives the same bytes, whenever and by whomever it is packed.

@@ -99,6 +99,29 @@ def test_one_large_header_is_refused(tmp_path: pathlib.Path) -> None:
         unpack(archive, str(tmp_path / "back"))
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "run-1/run.json", "GNU.sparse.realsize": "1"},
+        {"GNU.sparse.size": "1", "GNU.sparse.numblocks": "1", "GNU.sparse.offset": "0", "GNU.sparse.numbytes": "1"},
+        {"GNU.sparse.size": "1", "GNU.sparse.map": "0,1"},
+    ],
+)
+def test_the_map_of_a_file_with_holes_is_not_read(tmp_path: pathlib.Path, keys: typing.Dict[str, str]) -> None:
+    body = b"1000000\n" + b"1\n" * 2_000_000
+    member = tarfile.TarInfo("run-1/run.json")
+    member.size, member.pax_headers = len(body), keys
+    archive = archive_of(tmp_path / "a.tar.gz", [member.tobuf(tarfile.PAX_FORMAT), blocks(body)])
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileError, match="has holes"):
+            unpack(archive, str(tmp_path / "back"))
+        assert tracemalloc.get_traced_memory()[1] < 8 * MIB
+    finally:
+        tracemalloc.stop()
+    assert names_left(tmp_path) == []
+
+
 def test_an_archive_of_ours_is_far_from_the_limits(tmp_path: pathlib.Path) -> None:
     pack(str(SCENARIO), str(tmp_path / "a.tar.gz"), "run-1")
     size = os.path.getsize(tmp_path / "a.tar.gz")
