@@ -174,6 +174,14 @@ def test_the_verdict_is_never_better_for_a_file_that_is_refused(folder: pathlib.
     assert name in (tmp_path / "judged" / "report.json").read_text(encoding="utf-8"), "the report names it"
 
 
+def test_a_run_names_no_endless_list_of_versions(folder: pathlib.Path) -> None:
+    path = folder / "run.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**data, "versions": {f"part {number}": "1" for number in range(101)}}), encoding="utf-8")
+    with pytest.raises(FileError, match="names 101 versions; 100 are the most"):
+        read_start(str(folder))
+
+
 def test_the_recorded_folder_is_taken_as_it_is(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert again(str(folder), str(tmp_path / "judged"), {}, "2.19.0")["verdict"] == "GREEN"
 
