@@ -12,9 +12,12 @@ from ._check.frame import RawIntent
 from ._folder import facts_of
 from ._frame import records_dir
 from ._model.errors import RdmaError
+from ._model.fabric import ObservedTopologies
 from ._model.facts import RunStart, intent_checksum
 from ._model.findings import STAGES
+from ._model.load import load
 from ._model.records import Record
+from ._observe.evidence import JUDGED
 from ._observe.facts import FactFolder, read_start
 from ._observe.files import FileError, base_of, write_text
 from ._observe.records import read_records, remove_record, write_record
@@ -48,7 +51,7 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
     :raises FileError: no run is there, or a file can't be read or written
     """
     start = start_of(report_dir)
-    target = os.path.abspath(target or os.path.join(report_dir, "judged"))
+    target = os.path.abspath(target or os.path.join(report_dir, JUDGED))
     if os.path.realpath(target) == os.path.realpath(report_dir):
         raise FileError(f"{target} is the folder of the run itself; to judge again there would overwrite its records", "Give rdma_judged_dir another folder")
     folder = FactFolder(report_dir, start.run)
@@ -115,8 +118,15 @@ def snapshot(report_dir: str) -> Snapshot:
         asked = folder.of_nodes(kind, there)
         # a file that an older run left is no look of this one
         facts[kind] = {node: item for node, item in asked.items() if not (item["error"] or "").startswith("was not asked")}
+    facts["topologies"] = {node: _of_this_form(node, item) for node, item in facts["topologies"].items()}
     records = {stage: record for stage, record in read_records(records_dir(report_dir))[0].items() if record.run == start.run}
     return Snapshot(start, facts, records)
+
+
+def _of_this_form(node: str, fact: Data) -> Data:
+    """Topologies, whose parts are looked up; the error of their node where they have another form."""
+    error = load(ObservedTopologies, fact, f"topologies of {node}").error
+    return fact if error is None else {"value": None, "error": error}
 
 
 def compare_folders(before_dir: str, report_dir: str) -> Data:

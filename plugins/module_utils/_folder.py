@@ -142,7 +142,7 @@ def _read(folder: FactFolder, start: RunStart, source: Source) -> typing.Tuple[b
     if isinstance(source, OfNodes):
         return True, _of_nodes(folder, start.nodes, source)
     if isinstance(source, Chosen):
-        chosen = folder.value(source.chosen) or ()
+        chosen = _names(folder, source.chosen) or ()
         return True, folder.of_nodes(source.kind, [node for node in start.nodes if node in chosen])
     if isinstance(source, Planned):
         answers = {node: folder.read(source.kind, node) for node in start.nodes}
@@ -161,8 +161,19 @@ def _mapping(folder: FactFolder, kind: str) -> Data:
     return value or {}
 
 
+def _names(folder: FactFolder, kind: str) -> typing.Any:
+    """The nodes that a fact about the cluster names, in a list or as keys; None where there is none.
+
+    :raises FileError: it has another form
+    """
+    value = folder.value(kind)
+    if value is not None and not isinstance(value, (list, dict)):
+        raise FileError(f"{folder.path(kind)}: its value is no list and no mapping of nodes", "Remove the file and run the stage again")
+    return value
+
+
 def _of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNodes) -> typing.Dict[str, Data]:
-    chosen = folder.value(source.chosen) if source.chosen else None
+    chosen = _names(folder, source.chosen) if source.chosen else None
     asked = [node for node in nodes if chosen is None or node in chosen]
     answers = folder.of_nodes(source.kind, asked)
     if source.key:

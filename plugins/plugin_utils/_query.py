@@ -47,19 +47,25 @@ def ask(question: typing.Any, facts: typing.Iterable[typing.Tuple[str, Data, typ
 
     :param facts: of each node: its name, ``{kind: value}``, and ``{kind: error}`` of what was not seen
     :returns: ``{node, answer}`` of those with an answer, and ``{node, kind, error}`` of what was not seen
-    :raises QueryError: a function of the question does not take what it gets
+    :raises QueryError: a function of the question takes the facts of no node
     """
-    answers, unread = [], []
+    answers, unread, asked, refused = [], [], 0, []
     for node, values, errors in facts:
         unread += [{"node": node, "kind": kind, "error": error} for kind, error in sorted(errors.items())]
         try:
             answer = question.search(values)
         except jmespath.exceptions.JMESPathError as error:
-            cause = " ".join(str(error).split())
-            raise QueryError(f"rdma_query can't be answered for {node}: {cause}", "Look at the form of the facts, in the folder facts") from error
+            # the facts of a node may have any form, and the others are asked all the same
+            refused.append({"node": node, "kind": "the answer", "error": " ".join(str(error).split())})
+            continue
+        # the cluster, and nodes that were not seen, prove nothing of the question
+        asked += answer is not None
         if answer is not None and answer not in ([], {}):
             answers.append({"node": node, "answer": answer})
-    return answers, unread
+    if refused and not asked:
+        seen = f"rdma_query can't be answered for {refused[0]['node']}: {refused[0]['error']}"
+        raise QueryError(seen, "Look at the form of the facts, in the folder facts")
+    return answers, [*unread, *refused]
 
 
 def show(answers: typing.Sequence[Data], unread: typing.Sequence[Data]) -> typing.List[str]:

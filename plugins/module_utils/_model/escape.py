@@ -59,14 +59,15 @@ def label_names(names: typing.Iterable[str], taken: typing.Iterable[str] = ()) -
     {'ansible-core': 'ansible_core', 'ansible core': 'ansible_core_2', '1.0': 'version_1_0'}
     """
     used, found = set(taken), {}
+    numbers: typing.Dict[str, int] = {}
     for name in names:
         plain = _NO_LABEL.sub("_", name).strip("_")[:64]
         # names that begin with two underscores are Prometheus' own
         base = plain if plain[:1].isalpha() else f"version_{plain}".rstrip("_")
-        label, number = base, 1
+        label = base
         while label in used:
-            number += 1
-            label = f"{base}_{number}"
+            numbers[base] = numbers.get(base, 1) + 1
+            label = f"{base}_{numbers[base]}"
         used.add(label)
         found[name] = label
     return found

@@ -8,8 +8,16 @@ import dataclasses
 import typing
 
 from .boundary.devices import Interface, PciAddress, RdmaDevice
+from .boundary.form import Range
 from .boundary.kubernetes import Namespaced, Subdomain
 from .boundary.words import Host
+
+#: of a communicator; the largest jobs have some hundred thousand GPUs
+RANKS = Range("a number of ranks", 1, 1_000_000)
+#: channels of a rank; NCCL's MAXCHANNELS is 64 [src/include/device.h, 2.19 and later], 32 before
+MOST_CHANNELS = 128
+
+Ranks = typing.Annotated[int, RANKS]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +139,7 @@ class NcclCommunicator:
     """
 
     name: str
-    size: typing.Optional[int]
+    size: typing.Optional[Ranks]
     ranks: typing.Tuple[NcclRank, ...]
 
 

@@ -23,11 +23,13 @@ import zlib
 from .._model.errors import ParseError
 from .._model.redact import redact, redact_text
 from .._parse.limits import decode_json
-from .files import FileError, base_of, read_bytes, write_bytes, write_parts
+from .files import FileError, base_of, read_bytes, remove, write_bytes, write_parts
 
 SUMS = "SHA256SUMS"
 #: folder of the runs that are kept, see history
 RUNS = "runs"
+#: folder of what was judged again
+JUDGED = "judged"
 #: sizes that no run comes near; an archive that is larger is none of ours
 MOST_FILES = 500_000
 MOST_BYTES = 8 << 30
@@ -81,6 +83,13 @@ class _Member(tarfile.TarInfo):
         finally:
             tarfile_.headers = depth  # type: ignore[attr-defined]
 
+    def _refuse_holes(self, *_what: typing.Any) -> typing.NoReturn:
+        """Refuse the map of a file with holes before it is read: it may be as large as the archive, and each of its numbers becomes an object."""
+        raise tarfile.ReadError("a file in it has holes")
+
+    # each form of the map that tarfile of Python 3.9 to 3.14 reads has one of them
+    _proc_sparse = _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_holes
+
 
 def pack(report_dir: str, archive: str, top: str) -> typing.Tuple[Sums, typing.List[str]]:
     """Write the archive. The same folder gives the same bytes, whenever and by whomever it is packed.
@@ -132,9 +141,9 @@ def verify(archive: str, signed: str) -> None:
 
 
 def unpack(archive: str, target: str, finish: typing.Callable[[str], object] = lambda folder: None) -> Sums:
-    """Unpack an archive into a folder that is not there yet, or that holds the same already; all of it or nothing. Its pages are left out.
+    """Unpack an archive into a folder that is not there yet, or that holds the same already and nothing else; all of it or nothing. Its pages are left out.
 
-    :param finish: makes the pages anew in the folder that it gets, before that has its name
+    :param finish: makes the pages anew in the folder that it gets: a new one before that has its name
     :returns: checksums by path, those of the pages with them
     :raises FileError: it is no archive of ours, something in it would lead out of the folder, or something is not what was packed
     """
@@ -151,6 +160,9 @@ def unpack(archive: str, target: str, finish: typing.Callable[[str], object] = l
             os.rename(fresh, target)
         else:
             _same(target, sums)
+            for name in _pages_in(target):
+                remove(os.path.join(target, name), target)
+            finish(target)
         return sums
     except (tarfile.TarError, EOFError, OSError, ValueError, RecursionError, zlib.error) as error:
         raise FileError(f"{archive} can't be unpacked: {error}", "Fetch it again; it is an archive of linerate.rdma.evidence, *.tar.gz") from error
@@ -308,9 +320,26 @@ def _compare(archive: str, told: typing.Optional[str], found: Sums) -> None:
 
 
 def _same(target: str, sums: Sums) -> None:
-    """:raises FileError: the folder holds something else. Its pages were made where it was unpacked"""
+    """:raises FileError: the folder holds something else, or something more: a fact more is another judgement. Its pages don't count"""
+    remedy = "Name another folder in rdma_report_dir, or remove this one"
     for name, digest in sums.items():
         path = os.path.join(target, name)
         if not _PAGES.fullmatch(name) and (not os.path.lexists(path) or hashlib.sha256(read_bytes(path, target, MOST_BYTES_OF_A_FILE)).hexdigest() != digest):
-            seen = f"{target} is there already, and {name} in it is not that of the archive"
-            raise FileError(seen, "Name another folder in rdma_report_dir, or remove this one")
+            raise FileError(f"{target} is there already, and {name} in it is not that of the archive", remedy)
+    more = next((name for name in _all_in(target) if name not in sums and not _PAGES.fullmatch(name)), None)
+    if more is not None:
+        raise FileError(f"{target} is there already, and {more!r} in it is not in the archive", remedy)
+
+
+def _all_in(target: str) -> typing.Iterator[str]:
+    """Paths of what is in an unpacked folder, folders left out; a link to a folder is none. What was judged again there is no part of the run."""
+    for folder, folders, files in os.walk(target):
+        if folder == target and JUDGED in folders and not os.path.islink(os.path.join(folder, JUDGED)):
+            folders.remove(JUDGED)
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        for name in (*files, *links):
+            yield os.path.relpath(os.path.join(folder, name), target).replace(os.sep, "/")
+
+
+def _pages_in(target: str) -> typing.List[str]:
+    return [name for name in os.listdir(target) if _PAGES.fullmatch(name)]

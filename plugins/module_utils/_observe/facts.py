@@ -30,6 +30,8 @@ _ANEW = "Remove the file and run the stage again"
 MOST_TEXT, MOST_WORDS = 65536, 8192
 #: what may be a longer one; texts with quotes in them are not found so, and do no more harm than that
 _LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
+#: that made a run: of this collection, of Ansible, and of what comes to be
+_MOST_VERSIONS = 100
 _RUN = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
 
@@ -224,6 +226,8 @@ def read_start(report_dir: str) -> typing.Optional[RunStart]:
     # it becomes a part of names of files
     if not _RUN.match(start.run):
         raise FileError(f"{path}: run is {start.run!r}; expected letters, digits, '.', '_' and '-', at most 100", _ANEW)
+    if len(start.versions) > _MOST_VERSIONS:
+        raise FileError(f"{path}: it names {len(start.versions)} versions; {_MOST_VERSIONS} are the most", _ANEW)
     return start
 
 

@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import tracemalloc
 import typing
 
+import hypothesis
+import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import WHAT
-from ansible_collections.linerate.rdma.plugins.module_utils._check.training.channels import CAUSES
+from ansible_collections.linerate.rdma.plugins.module_utils._check.training import channels
+from ansible_collections.linerate.rdma.plugins.module_utils._check.training.channels import CAUSES, judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
@@ -25,7 +29,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Intent, Ipam, Network, Select, Training
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclDevice, NcclLog, PodFunction, TrainingPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclCommunicator, NcclDevice, NcclLog, PodFunction, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_problem
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
@@ -134,6 +139,30 @@ def test_rank_that_is_not_in_the_log() -> None:
     findings = check(intent(), facts(log=parse(f"{line}\n" for rank in (0, 1, 2) for line in job.process(rank))))
     (finding,) = found(findings, "ranks", UNKNOWN)
     assert finding.measured == "3 of 4 ranks" and "rank 3" in finding.why
+
+
+def test_a_communicator_of_more_ranks_than_any_job_has_costs_nothing() -> None:
+    line = "h{0}:1:1 [0] NCCL INFO ncclCommInitRank comm 0x{0:x} rank 0 nranks {1} cudaDev 0 nvmlDev 0 busId 1b000 commId 0x{0:x} - Init COMPLETE\n"
+    tracemalloc.start()
+    try:
+        log = parse_text(line.format(1, 1_000_000) + line.format(2, 9_999_999))
+        assert len(log.communicators) == 1
+        (finding,) = [item for item in judge_log(log, None, True) if item.subject == "communicator 0x1" and item.check == "training.ranks"]
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert (finding.status, finding.measured) == ("unknown", "1 of 1000000 ranks") and "rank 1-999999:" in finding.why
+
+
+def test_a_fact_with_more_ranks_than_any_job_has_is_refused() -> None:
+    with pytest.raises(LoadError, match="a number of ranks from 1 to"):
+        load(NcclCommunicator, {"name": "0x1", "size": 10**60, "ranks": []})
+
+
+@hypothesis.given(some.sets(some.integers(0, 40)), some.integers(1, 35))
+def test_gaps_are_the_ranks_that_are_missing(seen: typing.Set[int], size: int) -> None:
+    missing = [rank for rank in range(size) if rank not in seen]
+    assert channels._spans(channels._gaps(sorted(seen), size)) == channels._numbers(missing)
 
 
 def test_rank_that_never_completed() -> None:

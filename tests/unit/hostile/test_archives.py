@@ -99,6 +99,29 @@ def test_one_large_header_is_refused(tmp_path: pathlib.Path) -> None:
         unpack(archive, str(tmp_path / "back"))
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "run-1/run.json", "GNU.sparse.realsize": "1"},
+        {"GNU.sparse.size": "1", "GNU.sparse.numblocks": "1", "GNU.sparse.offset": "0", "GNU.sparse.numbytes": "1"},
+        {"GNU.sparse.size": "1", "GNU.sparse.map": "0,1"},
+    ],
+)
+def test_the_map_of_a_file_with_holes_is_not_read(tmp_path: pathlib.Path, keys: typing.Dict[str, str]) -> None:
+    body = b"1000000\n" + b"1\n" * 2_000_000
+    member = tarfile.TarInfo("run-1/run.json")
+    member.size, member.pax_headers = len(body), keys
+    archive = archive_of(tmp_path / "a.tar.gz", [member.tobuf(tarfile.PAX_FORMAT), blocks(body)])
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileError, match="has holes"):
+            unpack(archive, str(tmp_path / "back"))
+        assert tracemalloc.get_traced_memory()[1] < 8 * MIB
+    finally:
+        tracemalloc.stop()
+    assert names_left(tmp_path) == []
+
+
 def test_an_archive_of_ours_is_far_from_the_limits(tmp_path: pathlib.Path) -> None:
     pack(str(SCENARIO), str(tmp_path / "a.tar.gz"), "run-1")
     size = os.path.getsize(tmp_path / "a.tar.gz")
@@ -127,6 +150,38 @@ def test_pages_of_a_stranger_are_made_anew(forged: str, tmp_path: pathlib.Path) 
     assert not [name for name, text in pages.items() if "forged()" in text]
     assert "GREEN" in pages["report.html"] and pages["report.prom"].endswith("# EOF\n") and "report.xml" in pages and "report.json" in pages
     assert ActionModule._unpacked(options)["run"] == answer["run"], "the same once more is fine"
+
+
+@pytest.mark.parametrize("more", ["stages/bandwidth.jsonl", "facts/hcas/another.json", "notes.txt", "runs/1/run.json"])
+def test_a_folder_that_holds_more_than_the_archive_is_refused(forged: str, tmp_path: pathlib.Path, more: str) -> None:
+    options = {"state": "unpacked", "archive": forged, "report_dir": str(tmp_path / "back"), "sha256": evidence.checksum(forged)}
+    shipped = tmp_path / "back" / more
+    ActionModule._unpacked(options)
+    expected = {path: path.read_bytes() for path in (tmp_path / "back").rglob("*") if path.is_file()}
+    if shipped.exists():
+        # the stranger left it out of the archive
+        archive = tmp_path / "less"
+        shutil.copytree(tmp_path / "back", archive)
+        (archive / more).unlink()
+        pack(str(archive), forged, "run-1")
+        options["sha256"] = evidence.checksum(forged)
+    shipped.parent.mkdir(parents=True, exist_ok=True)
+    shipped.write_bytes(expected.get(shipped, b"{}"))
+    with pytest.raises(FileError, match="is not in the archive"):
+        ActionModule._unpacked(options)
+
+
+def test_pages_in_a_folder_that_is_there_already_are_made_anew(forged: str, tmp_path: pathlib.Path) -> None:
+    options = {"state": "unpacked", "archive": forged, "report_dir": str(tmp_path / "back"), "sha256": None}
+    ActionModule._unpacked(options)
+    for name in ("report.html", "difference.html"):
+        (tmp_path / "back" / name).write_text("forged()", encoding="utf-8")
+    (tmp_path / "back" / "judged").mkdir()
+    (tmp_path / "back" / "judged" / "report.html").write_text("mine", encoding="utf-8")
+    ActionModule._unpacked(options)
+    assert "forged()" not in (tmp_path / "back" / "report.html").read_text(encoding="utf-8")
+    assert not (tmp_path / "back" / "difference.html").exists()
+    assert (tmp_path / "back" / "judged" / "report.html").read_text(encoding="utf-8") == "mine"
 
 
 def test_a_forged_page_is_still_compared_with_its_checksum(forged: str, tmp_path: pathlib.Path) -> None:

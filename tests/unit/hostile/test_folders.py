@@ -18,6 +18,8 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._again import again, compare_folders, sign, start_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Chosen
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import _read
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Fact, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
@@ -172,6 +174,33 @@ def test_the_verdict_is_never_better_for_a_file_that_is_refused(folder: pathlib.
         return
     assert not answer["green"] and answer["verdict"] != "GREEN"
     assert name in (tmp_path / "judged" / "report.json").read_text(encoding="utf-8"), "the report names it"
+
+
+@pytest.mark.parametrize("value", [[5], 5, {"a": 1}, [{"topology": 5}], [{"topology": {"nodes": [], "links": [{}]}}]])
+def test_topologies_of_another_form_are_an_error_of_their_node(tmp_path: pathlib.Path, value: typing.Any) -> None:
+    for name in ("a", "b"):
+        run = FactFolder(str(tmp_path / name), RUN)
+        run.begin(RunStart(RUN, TIME, nodes=("node-1",)))
+        run.write("topologies", "node-1", value if name == "b" else [])
+    assert compare_folders(str(tmp_path / "a"), str(tmp_path / "b"))["count"] == 0
+
+
+@pytest.mark.parametrize("value", [5, True, "node-1"])
+def test_chosen_nodes_of_another_form_are_named(tmp_path: pathlib.Path, value: typing.Any) -> None:
+    source = next(item for part in SOURCES.values() for item in part.values() if isinstance(item, Chosen))
+    run = FactFolder(str(tmp_path), RUN)
+    run.begin(RunStart(RUN, TIME, nodes=("node-1",)))
+    run.write(source.chosen, value=value)
+    with pytest.raises(FileError, match="no list and no mapping of nodes"):
+        _read(run, run.start(), source)
+
+
+def test_a_run_names_no_endless_list_of_versions(folder: pathlib.Path) -> None:
+    path = folder / "run.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**data, "versions": {f"part {number}": "1" for number in range(101)}}), encoding="utf-8")
+    with pytest.raises(FileError, match="names 101 versions; 100 are the most"):
+        read_start(str(folder))
 
 
 def test_the_recorded_folder_is_taken_as_it_is(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -47,6 +47,13 @@ def test_a_function_that_does_not_fit_names_the_node() -> None:
         ask(compiled("length(hcas.hcas[0].ports[0].number)"), FACTS)
 
 
+def test_a_node_whose_fact_has_another_form_does_not_end_the_query() -> None:
+    facts: Facts = [("bad", {"hcas": {"hcas": 5}}, {}), ("good", {"hcas": {"hcas": [1]}}, {})]
+    answers, unread = ask(compiled("length(hcas.hcas)"), facts)
+    assert answers == [{"node": "good", "answer": 1}]
+    assert [(item["node"], "length" in item["error"]) for item in unread] == [("bad", True)]
+
+
 def test_all_that_a_run_saw_of_a_node(tmp_path: pathlib.Path) -> None:
     FactFolder(str(tmp_path), "run-0").write("old", "worker-1", {"x": 1})
     folder = FactFolder(str(tmp_path), "run-1")

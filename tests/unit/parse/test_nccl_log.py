@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import time
 import typing
 
 import hypothesis
@@ -347,6 +348,27 @@ def test_heads_of_warnings(head: str) -> None:
 def test_pytorch_s_watchdog() -> None:
     text = "[rank3]:[E1121 14:42:50 ProcessGroupNCCL.cpp:607] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)\n"
     assert [problem.kind for problem in parse_text(text).problems] == ["timeout"]
+
+
+# more than any job has
+
+
+def test_channels_beyond_those_of_nccl_are_none() -> None:
+    head = "h:1:1 [0] NCCL INFO "
+    who = f"{head}ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init COMPLETE\n"
+    text = who + "".join(f"{head}Channel {number:02}/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n" for number in (3, 127, 128, 9999))
+    (rank,) = ranks(parse_text(text))
+    assert [route.channels for route in rank.routes] == [(3, 127)]
+    (rank,) = ranks(parse_text(f"{who}{head}9999 coll channels, 9999 p2p channels, 9999 p2p channels per peer\n"))
+    assert rank.channels is None
+
+
+def test_a_rank_that_starts_again_and_again_costs_no_square() -> None:
+    line = "h:{}:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init COMPLETE\n"
+    began = time.process_time()
+    names = [item.name for item in parse_text("".join(line.format(pid + 1) for pid in range(6000))).communicators]
+    assert time.process_time() - began < 3, "0.2 s on an idle machine; a quadratic one takes half a minute"
+    assert names[:3] == ["0x1", "0x1 again", "0x1 again (2)"] and len(set(names)) == 6000 and max(map(len, names)) < 30
 
 
 # any mixture of the ranks, any cut

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 import typing
 
 import pytest
@@ -64,6 +65,19 @@ NUMA = "numa 0000:3c:00.2 1\ncpus 0000:3c:00.2 8-15,24-31\nphysfn 0000:3c:00.2 0
 )
 def test_cpus_of_the_hca_s_numa_node(more: str, cpus: str, text: str, far: bool) -> None:
     assert parse(MLX + more).binding("0000:3c:00.2") == (cpus, text, far)
+
+
+@pytest.mark.parametrize("cpus", ["0-65536", ",".join(["0-1000"] * 70), ",".join(map(str, range(513))), "0-99999," * 2000 + "0"])
+def test_a_list_of_more_cpus_than_any_machine_has_is_not_trusted(cpus: str) -> None:
+    began = time.process_time()
+    probe = parse(f"numa 0000:3c:00.2 1\ncpus 0000:3c:00.2 {cpus}\nallowed {cpus}\n")
+    assert probe.binding("0000:3c:00.2").text == "not bound to a NUMA node: sysfs names none"
+    assert time.process_time() - began < 1
+
+
+def test_the_cpus_of_all_functions_of_a_pod_have_a_limit() -> None:
+    probe = parse("".join(f"numa 0000:{bus:02x}:00.0 0\ncpus 0000:{bus:02x}:00.0 0-65535\n" for bus in range(20)) + "allowed 0-65535\n")
+    assert [bool(probe.binding(f"0000:{bus:02x}:00.0").cpus) for bus in range(20)] == [True] * 16 + [False] * 4
 
 
 def test_physical_function_and_missing_tools() -> None:

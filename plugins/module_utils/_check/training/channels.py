@@ -62,6 +62,8 @@ CAUSES: typing.Dict[str, typing.Tuple[Status, str, str]] = {
     "": (WARN, "NCCL warns of it, and it is not known here whether it matters.", "Read the text; the channels show what it did to the transport."),
 }
 
+#: ranks or channels that a text names, as spans
+_SHOWN = 12
 _ON = "Set NCCL_DEBUG=INFO in every process, and keep NCCL_DEBUG_SUBSYS unset or with INIT and NET in it."
 _WHOLE = "Give the whole log, from the first line on, of every pod; one file a pod is safest."
 
@@ -151,10 +153,10 @@ def _communicator(communicator: NcclCommunicator) -> typing.List[Finding]:
         return [Finding("training.ranks", subject, UNKNOWN, measured, "ranks of a communicator", why, _WHOLE)]
     expected = f"all {size} ranks, each complete"
     seen = {rank.rank for rank in communicator.ranks}
-    missing = [rank for rank in range(size) if rank not in seen]
+    missing = _gaps(sorted(seen), size)
     late = [rank.rank for rank in communicator.ranks if not rank.complete]
     if missing:
-        why = f"Nothing is known of rank {_numbers(missing)}: the log of their pods is not here, or they write none."
+        why = f"Nothing is known of rank {_spans(missing)}: the log of their pods is not here, or they write none."
         return [Finding("training.ranks", subject, UNKNOWN, f"{len(seen)} of {size} ranks", expected, why, f"{_WHOLE} {_ON}")]
     if late:
         why = f"Rank {_numbers(late)} did not say that the initialisation is complete: it failed, it still hangs, or the line is lost."
@@ -251,6 +253,19 @@ def _summary(rank: NcclRank) -> str:
     return ", ".join(f"{name} {count}" for name, count in lines.items()) or "no channel in the log"
 
 
+def _gaps(seen: typing.Sequence[int], size: int) -> typing.List[typing.Tuple[int, int]]:
+    """First and last of the ranks below ``size`` that are not there, in order, and no more of them than are shown: a log may say any size."""
+    found: typing.List[typing.Tuple[int, int]] = []
+    following = 0
+    for rank in (*seen, size):
+        if following < min(rank, size):
+            found.append((following, min(rank, size) - 1))
+        if len(found) > _SHOWN:
+            break
+        following = rank + 1
+    return found
+
+
 def _numbers(values: typing.Sequence[int]) -> str:
     """Ranks or channels: 1, 3-8, and after twelve of them no more."""
     spans: typing.List[typing.List[int]] = []
@@ -259,5 +274,9 @@ def _numbers(values: typing.Sequence[int]) -> str:
             spans[-1][1] = value
         else:
             spans.append([value, value])
-    shown = ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans[:12])
-    return f"{shown} and more" if len(spans) > 12 else shown
+    return _spans([(first, last) for first, last in spans])
+
+
+def _spans(spans: typing.Sequence[typing.Tuple[int, int]]) -> str:
+    shown = ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans[:_SHOWN])
+    return f"{shown} and more" if len(spans) > _SHOWN else shown

@@ -17,7 +17,7 @@ import io
 import re
 import typing
 
-from ..._model.nccl import NcclCommunicator, NcclDevice, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
+from ..._model.nccl import MOST_CHANNELS, RANKS, NcclCommunicator, NcclDevice, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
 from .nccl_problem import classify
 
 _INFO, _WARN = " NCCL INFO ", " NCCL WARN "
@@ -293,12 +293,12 @@ class _Reader:
         version = next(iter(self._versions)) if len(self._versions) == 1 else ""
         processes = [process for process in self._processes.values() if process.ranks or process.strays or process.devices or process.network]
         communicators: typing.Dict[str, typing.Dict[int, _Rank]] = {}
+        times: typing.Dict[typing.Tuple[str, int], int] = {}
         for process in processes:
             for rank in process.ranks:
-                name = rank.name
                 # the same rank by another process: the job was started again
-                while rank.rank in communicators.get(name, ()):
-                    name += " again"
+                started = times[rank.name, rank.rank] = times.get((rank.name, rank.rank), 0) + 1
+                name = rank.name if started == 1 else f"{rank.name} again" if started == 2 else f"{rank.name} again ({started - 1})"
                 communicators.setdefault(name, {})[rank.rank] = rank
         for ranks in communicators.values():
             _match(ranks)
@@ -337,7 +337,7 @@ class _Reader:
             self._environment(thread.process, message)
         elif word.isdigit():
             counts = _COUNTS.fullmatch(message)
-            if counts:
+            if counts and max(int(counts[1]), int(counts[2])) <= MOST_CHANNELS:
                 thread.say("counts", (int(counts[1]), int(counts[2])))
 
     def _thread(self, before: str) -> typing.Optional[_Thread]:
@@ -361,7 +361,7 @@ class _Reader:
             return
         number, index, source, target, direction, tail = found.groups()
         kind = self._kind(index, direction, tail)
-        if kind is None:
+        if kind is None or int(number) >= MOST_CHANNELS:
             return
         own, peer, channel = int(source), int(target), int(number)
         incoming = direction == "receive"
@@ -379,7 +379,7 @@ class _Reader:
     def _collnet(self, thread: _Thread, message: str) -> None:
         found = _COLLNET.fullmatch(message)
         kind = self._kind(found[2], found[4], found[5]) if found else None
-        if found and kind:
+        if found and kind and int(found[1]) < MOST_CHANNELS:
             self._rank(thread, int(found[3]), int(found[3]), None, False).add(kind, int(found[1]))
 
     def _kind(self, index: typing.Optional[str], direction: typing.Optional[str], tail: str) -> typing.Optional[_Kind]:
@@ -420,6 +420,8 @@ class _Reader:
             return
         pointer, number, size, gpu, bus_id, parent, count, color, identity, state = found.groups()
         process, own = thread.process, int(number)
+        if not RANKS.fits(int(size)):
+            return
         rank = next((item for item in process.ranks if item.pointer == pointer and item.rank == own and not item.complete), None)
         if rank is None:
             rank = _Rank(process, own, pointer, int(size), gpu=int(gpu), bus_id=bus_id, started=state == "START")

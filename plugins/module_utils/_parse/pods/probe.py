@@ -20,7 +20,8 @@ from ..._model.hca import pcie_gbps
 from ..limits import decode_json
 
 _RATE = re.compile(r"^(?P<gbps>[0-9]+(?:\.[0-9]+)?) Gb/sec")
-# five digits: more CPUs than that has no machine, and a range of them costs nothing
+#: ranges and CPUs of one list: no kernel is built for more than 8,192 CPUs; and CPUs of all lists of a pod
+_MOST_RANGES, _MOST_CPUS, _MOST_IN_ALL = 512, 65_536, 1 << 20
 _CPUS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
 _NUMA = re.compile(r"[0-9]{1,4}", re.ASCII)
 _TOOL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}", re.ASCII)
@@ -120,6 +121,7 @@ def parse(text: str) -> Probe:
     local: typing.Dict[str, typing.FrozenSet[int]] = {}
     allowed: typing.FrozenSet[int] = frozenset()
     missing: typing.List[str] = []
+    left = _MOST_IN_ALL
     for line in text.splitlines():
         word, _blank, rest = line.partition(" ")
         if word == "env":
@@ -140,7 +142,8 @@ def parse(text: str) -> Probe:
             elif word == "numa" and _NUMA.fullmatch(value):
                 numa[key] = value
             elif word == "cpus":
-                local[key] = _cpus(value)
+                local[key] = _cpus(value, left)
+                left -= len(local[key])
             elif word == "pci" and RDMA_DEVICE.fits(value):
                 pci_devices.setdefault(key, []).append(value)
             elif word == "width" and _WIDTH.match(value):
@@ -163,16 +166,16 @@ def parse(text: str) -> Probe:
     )
 
 
-def _cpus(text: str) -> typing.FrozenSet[int]:
-    """A list of CPUs as the kernel writes it: 0-3,8. Nothing of a list that is none is trusted."""
-    found: typing.Set[int] = set()
-    for item in text.strip().split(","):
-        match = _CPUS.fullmatch(item)
-        if match is None:
-            return frozenset()
-        first = int(match.group(1))
-        found.update(range(first, int(match.group(2) or first) + 1))
-    return frozenset(found)
+def _cpus(text: str, left: int = _MOST_IN_ALL) -> typing.FrozenSet[int]:
+    """A list of CPUs as the kernel writes it: 0-3,8. Nothing of a list that is none, or that is longer than that of any machine, is trusted.
+
+    :param left: CPUs that it may have beside that
+    """
+    matches = [_CPUS.fullmatch(item) for item in text.strip().split(",", _MOST_RANGES)]
+    spans = [range(int(match.group(1)), int(match.group(2) or match.group(1)) + 1) for match in matches if match is not None]
+    if len(spans) < len(matches) or len(spans) > _MOST_RANGES or sum(map(len, spans)) > min(_MOST_CPUS, left):
+        return frozenset()
+    return frozenset().union(*spans)
 
 
 def _ranges(cpus: typing.AbstractSet[int]) -> str:
