@@ -351,14 +351,15 @@ class Cluster:
         except (ValueError, TypeError, RecursionError, HTTPError) as error:
             raise ApiError(0, "Unreadable", f"the answer is no object: {error}", f"GET {path}") from error
 
-    def list(self, kind: Kind, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
+    def list(self, kind: Kind, namespace: str = "", selector: str = "", fields: str = "", *, most: int = 0) -> Listing:
         """All objects of a kind. An item gets the kind, which the API leaves out in lists.
 
         :param selector: label selector; ``fields``: field selector
+        :param most: objects that are asked for; 0 for all
 
         :raises ApiError: with ``absent`` when the server does not know the kind
         """
-        query = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
+        query = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields), ("limit", str(most or ""))) if value]
         data = self._json("get", path_of(kind, namespace), query)
         items = data.get("items")
         if not isinstance(items, list):

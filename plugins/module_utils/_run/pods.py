@@ -45,6 +45,8 @@ PROBE_LIMIT = 30
 LOST_SECONDS = 15.0
 #: attempts of that look whose connection broke: the node may be lost, and not the API server
 _LOOKS = 3
+#: events of one pod that are read: the API server joins those that repeat
+_EVENTS = 200
 #: reason of a pod that the kubelet ended after its activeDeadlineSeconds
 _OVERDUE = "DeadlineExceeded"
 #: why a run in check mode has no pods
@@ -372,7 +374,8 @@ class Pods:
     def _last_warning(self, item: RdmaPod) -> str:
         """What the kubelet says of it: a failing CNI shows only in events."""
         try:
-            events = self._cluster.list("Event", item.namespace).items
+            fields = f"involvedObject.kind=Pod,involvedObject.name={item.name},type=Warning"
+            events = self._cluster.list("Event", item.namespace, fields=fields, most=_EVENTS).items
         except ApiError:
             return ""
         mine = [event for event in events if event.get("type") == "Warning" and (event.get("involvedObject") or {}).get("name") == item.name]

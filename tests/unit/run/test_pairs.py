@@ -99,7 +99,7 @@ class Api:
         self.shells: typing.List[typing.Any] = []
         self.gone: typing.Set[str] = set()
 
-    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0) -> Listing:
         if kind == "Node":
             return Listing(
                 tuple({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {self.resource: self.offered}}} for name in self.nodes), "1"
@@ -358,7 +358,7 @@ def test_pods_carry_their_run_and_those_of_others_under_their_names_are_left_alo
                 pod["metadata"] = {**pod["metadata"], "uid": f"of-the-other-{name}", "labels": {**pod["metadata"]["labels"], "linerate.rdma/run": "run-2"}}
             return super().ran_by(node, command)
 
-        def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
+        def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0) -> Listing:
             # one that has lost the Lease gets no further than this; see test_lease.py
             return super().list(kind, namespace, selector) if kind != "Pod" or not self.ran else Listing((), "1")
 
@@ -552,7 +552,7 @@ class Lossy(Api):
         self.lost = lost
         self.forced: typing.List[str] = []
 
-    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0) -> Listing:
         found = super().list(kind, namespace, selector)
         if kind == "Node":
             for node in found.items:
@@ -898,14 +898,19 @@ def test_an_image_that_cannot_be_pulled_keeps_the_cause_and_not_what_the_kubelet
             made["status"] = {"phase": "Pending", "containerStatuses": [{"state": waiting}]}
             return made
 
-        def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
+        def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0) -> Listing:
             said = ("Failed to pull image: unauthorized: authentication required", "Error: ErrImagePull", "Error: ImagePullBackOff")
-            events = [
+            events: typing.List[typing.Dict[str, typing.Any]] = [
                 {"type": "Warning", "reason": "Failed", "message": text, "lastTimestamp": f"2026-01-02T03:04:0{second}Z", "involvedObject": {"name": name}}
                 for name in self.pods
                 for second, text in enumerate(said)
             ]
-            return Listing(tuple(events), "1") if kind == "Event" else super().list(kind, namespace, selector)
+            if kind != "Event":
+                return super().list(kind, namespace, selector)
+            # of thousands of pods each that fails is asked about
+            assert 0 < most <= 500 and fields.startswith("involvedObject.kind=Pod,")
+            mine = [event for event in events if f"involvedObject.name={event['involvedObject']['name']}" in fields.split(",")]
+            return Listing(tuple(mine), "1")
 
     class Leaps(Clock):
         def __call__(self) -> float:
