@@ -39,6 +39,7 @@ from ansible.plugins.callback.default import CallbackModule as Default
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escaped
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
     FIRST_SILENCE,
     MOST_SILENCE,
@@ -326,6 +327,13 @@ class CallbackModule(Default):
             self._task = task.get_name().rpartition(" : ")[2].strip()
             self._since, self._silence = time.monotonic(), FIRST_SILENCE
             self._hosts.clear()
+
+    def _handle_warnings(self, res: typing.Any) -> None:
+        """Show warnings, which a node may have written, as the other lines are shown."""
+        for name in ("warnings", "deprecations"):
+            if res.get(name):
+                res[name] = escaped(res[name])
+        super()._handle_warnings(res)
 
     def _answered(self, result: typing.Any) -> None:
         with self._lock:

@@ -26,9 +26,12 @@ What ansible-core marks by itself, read in the sources of 2.16.19, 2.18.19 and 2
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import typing
 
 from ansible.errors import AnsibleConnectionFailure
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 
 try:
     from ansible.utils.unsafe_proxy import wrap_var
@@ -40,6 +43,8 @@ except ImportError:  # pragma: no cover
 
 Value = typing.TypeVar("Value")
 
+#: keys whose words ansible-core shows on the terminal [plugins/callback/__init__.py, _handle_warnings, _dump_results]
+_SHOWN = frozenset({"warnings", "deprecations", "msg", "module_stdout", "module_stderr"})
 #: keys by which the result of any module changes a run: variables of hosts, hosts, groups, custom statistics
 #: [ansible-core plugins/strategy/__init__.py _process_pending_results, executor/task_executor.py]
 _ACTED_ON = frozenset({"ansible_facts", "add_host", "add_group", "ansible_stats"})
@@ -61,9 +66,25 @@ def without_effects(answer: typing.Mapping[str, typing.Any]) -> typing.Dict[str,
     """Return what a module answered on a node without the keys that ansible-core acts on.
 
     The Python of a node belongs to the node. An answer with ``ansible_facts`` would set variables of the host above those of the inventory, such as the
-    kubeconfig that tasks on the controller take, or the address of the node's BMC.
+    kubeconfig that tasks on the controller take, or the address of the node's BMC. ansible-core shows some of the words as they are, so that what does not
+    print is escaped in these.
     """
-    return {key: value for key, value in answer.items() if key not in _ACTED_ON}
+    return {key: escaped(value) if key in _SHOWN else value for key, value in answer.items() if key not in _ACTED_ON}
+
+
+def escaped(value: typing.Any) -> typing.Any:
+    """The same with an escape for each character that does not print. A text that prints, of whatever class, is left as it is."""
+    if isinstance(value, str):
+        seen = escape.visible(value, "\n\t")
+        return value if seen == value else seen if type(value) is str else outside(seen)
+    if type(value) in (list, tuple):
+        return type(value)(escaped(item) for item in value)
+    if type(value) is dict:
+        return {key: escaped(item) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        # a warning of ansible-core 2.19 and later
+        return dataclasses.replace(value, **{field.name: escaped(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init})
+    return value
 
 
 @contextlib.contextmanager

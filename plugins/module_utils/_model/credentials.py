@@ -20,20 +20,26 @@ _KEEPS = rf"\g<1>{REDACTED}"
 # pattern, and what comes into the place of a match
 _FORMS: typing.Tuple[typing.Tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"sha256~[A-Za-z0-9_-]{10,}"), REDACTED),
-    (re.compile(r"(?i)(authorization[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?(?:basic|digest|negotiate|token|apikey)[ \t]{1,3})[^\s\"',]{2,}"), _KEEPS),
+    (re.compile(r"(?i)(authorization[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?(?:basic|bearer|digest|negotiate|token|apikey)[ \t]{1,3})[^\s\"',]{2,}"), _KEEPS),
     (re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])"), REDACTED),
     (re.compile(r"(?i)(secret_?(?:access_?)?key[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?)[A-Za-z0-9/+=]{16,}"), _KEEPS),
     (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{16,}"), REDACTED),
     (re.compile(r"\bgithub_pat_[A-Za-z0-9_]{16,}"), REDACTED),
+    (re.compile(r"\bnvapi-[A-Za-z0-9_-]{16,}"), REDACTED),
+    (re.compile(r"\bhf_[A-Za-z0-9]{16,}"), REDACTED),
+    (re.compile(r"(X-Amz-Signature=)[0-9A-Za-z%+/=]{8,}"), _KEEPS),
     (re.compile(r"\bglpat-[A-Za-z0-9_-]{16,}"), REDACTED),
     (re.compile(rf"(?i)({_FLAG}(?:=|[\"']?,?[ \t]{{1,3}}))(?!-)(?:\"[^\"]*\"|'[^']*'|[^\s\"',]+)"), _KEEPS),
     # up to the last @ before the path: a password may have one
     (re.compile(r"(?<=://)[^\s/@:]*:[^\s/]+(?=@)"), REDACTED),
 )
 # one of them is in each text that has any; a search for all forms costs ten times as much
-_HINTS = ("sha256~", "uthoriz", "UTHORIZ", "AKIA", "ASIA", "ABIA", "ACCA", "gh", "glpat-", "--", "://", "ecret", "ECRET")
+_HINTS = ("sha256~", "uthoriz", "UTHORIZ", "AKIA", "ASIA", "ABIA", "ACCA", "gh", "nvapi-", "hf_", "X-Amz-S", "glpat-", "--", "://", "ecret", "ECRET")
 #: the same in lower case, for a document
-SUSPECTS = ("sha256~", "akia", "asia", "abia", "acca", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "://", "--")
+SUSPECTS = (
+    *("sha256~", "akia", "asia", "abia", "acca", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "nvapi-", "hf_", "x-amz-signature", "glpat-"),
+    *("://", "--"),
+)
 _WHOLE_FLAG = re.compile(rf"(?i){_FLAG}")
 
 

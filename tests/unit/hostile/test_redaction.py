@@ -37,6 +37,11 @@ SECRETS: typing.Sequence[typing.Tuple[str, str]] = (
     (f"['helm', '--password', '{WORD}']", WORD),
     (f"https://me:{WORD}@registry.example/v2", WORD),
     (f"https://me:a@{WORD}@registry.example/v2", WORD),
+    (f"Authorization: Bearer\t{WORD}", WORD),
+    (f"authorization: bearer {WORD}", WORD),
+    (f"key nvapi-{WORD}", WORD),
+    (f"hf_{WORD}", WORD),
+    (f"/chart?X-Amz-Signature={WORD}&b=1", WORD),
     (f"redis://:{WORD}@cache", WORD),
 )
 
@@ -63,6 +68,7 @@ def test_the_value_of_an_option_goes_from_a_list_of_arguments() -> None:
         "mlx5_0 -- mlx5_1",
         "0xb83fd20300e10000",
         "high_ghz",
+        "hf_rate is 3",
     ],
 )
 def test_what_is_none_stays(text: str) -> None:
@@ -86,6 +92,9 @@ def test_what_is_not_looked_through_has_nothing_to_take_out(texts: typing.List[s
         "sha256~",
         "secret_key=",
         "gh",
+        "nvapi-",
+        "hf_",
+        "X-Amz-Signature=",
         "ghp_",
         "AKIA",
         "-",

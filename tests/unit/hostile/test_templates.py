@@ -258,6 +258,19 @@ def fixture_server(tmp_path: pathlib.Path) -> typing.Iterator[Server]:
         server.shutdown()
 
 
+def test_words_of_a_node_that_ansible_shows_drive_no_terminal() -> None:
+    evil = "\x1b[2J\x1b[1;1Hlinerate.rdma: GREEN \u202e"
+    answer = {"warnings": [evil], "deprecations": [{"msg": evil, "version": None}], "msg": evil, "module_stdout": evil, "module_stderr": evil + "\nb"}
+    shown = without_effects(answer)
+    assert "\x1b" not in repr_of(shown) and "\u202e" not in repr_of(shown) and shown["module_stderr"].endswith("\nb")
+    assert without_effects({"msg": "a\nb", "hcas": [evil]}) == {"msg": "a\nb", "hcas": [evil]}
+
+
+def repr_of(shown: typing.Mapping[str, typing.Any]) -> str:
+    texts = [*shown["warnings"], shown["deprecations"][0]["msg"], *(shown[name] for name in ("msg", "module_stdout", "module_stderr"))]
+    return "".join(texts)
+
+
 def test_no_text_of_a_cluster_is_a_template(tmp_path: pathlib.Path, server: Server) -> None:
     found = play(tmp_path, COLLECTIONS, server, ON_NODES, ON_LOCALHOST)
     assert found.ran == [], found.output
