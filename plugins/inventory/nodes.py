@@ -83,12 +83,11 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Constructable
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, client_of
 from ansible_collections.linerate.rdma.plugins.module_utils._credentials import credentials
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import Inventory, InventoryNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import Inventory, InventoryNode, refuse_shared_addresses
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import nearest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory as inventory_of
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import refuse_shared_addresses
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside
 
 GROUP = "rdma_nodes"

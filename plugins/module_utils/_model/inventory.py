@@ -38,3 +38,26 @@ class Inventory:
 
     nodes: typing.Tuple[InventoryNode, ...]
     refused: typing.Tuple[str, ...] = ()
+
+
+def refuse_shared_addresses(found: Inventory, everyone: typing.Iterable[InventoryNode]) -> Inventory:
+    """Take the address from each node that claims the one of another node: by ssh, the tasks of one node would run on the other.
+
+    Which of them is right, the API server does not know: the kubelet of each has written it.
+
+    :param everyone: all nodes of the cluster, also those outside of the inventory
+    """
+    owners: typing.Dict[str, typing.List[str]] = {}
+    for node in everyone:
+        for address in {node.address, *node.claimed}:
+            owners.setdefault(address, []).append(node.name)
+    return dataclasses.replace(
+        found, nodes=tuple(_without_shared(node, [name for name in owners.get(node.address, ()) if name != node.name]) for node in found.nodes)
+    )
+
+
+def _without_shared(node: InventoryNode, others: typing.Sequence[str]) -> InventoryNode:
+    if not node.address or not others:
+        return node
+    words = f"Node {node.name}: its InternalIP {node.address} is also that of {', '.join(others[:3])}"
+    return dataclasses.replace(node, address="", error="; ".join(filter(None, (node.error, words))))

@@ -45,9 +45,6 @@ def inventory(resources):
         image = item["status"]["nodeInfo"]["osImage"]
         found.append(InventoryNode(item["metadata"]["name"], address, labels, {"os": image, "zone": labels.get("zone", "")}, error))
     return Inventory(tuple(found))
-
-def refuse_shared_addresses(found, everyone):
-    return found
 """
 #: what runs a command in a template of ansible-core; the second one needs no lookup, which inventory plugins turn off. Short, since messages cut long texts
 TEMPLATES = (
