@@ -47,6 +47,7 @@ def test_two_runs_at_once_do_not_disturb_each_other(lab: Lab) -> None:
     assert (leases(lab), lab.objects("v1/Pod", MANAGED)) == ([], [])
 
 
+@pytest.mark.thorough
 def test_a_cluster_that_another_run_holds_is_left_alone(lab: Lab) -> None:
     before = lab.objects("sriovnetwork.openshift.io/v1/SriovNetworkNodePolicy")
     with lab.present(*held()):

@@ -51,6 +51,7 @@ def test_a_second_teardown_changes_nothing(lab: Lab) -> None:
     assert run.recap("localhost", "changed") == 0
 
 
+@pytest.mark.thorough
 def test_check_mode_on_a_bare_cluster_shows_what_would_be_made_and_touches_nothing(lab: Lab) -> None:
     before = everything(lab)
     run = lab.playbook("site.yml", "--check", "--diff")
