@@ -32,9 +32,14 @@ def test_rate(text: str, expected: typing.Tuple[typing.Any, ...]) -> None:
     assert sysfs.rate(text) == expected
 
 
-@pytest.mark.parametrize("text", ["4: ACTIVE", "1: DOWN", "5: LinkUp", "3: Disabled", "6: LinkErrorRecovery", "7: Phy Test", "9: <unknown>"])
+@pytest.mark.parametrize("text", ["4: ACTIVE", "1: DOWN", "5: LinkUp", "3: Disabled", "6: LinkErrorRecovery", "7: Phy Test"])
 def test_enumeration(text: str) -> None:
     assert sysfs.enumeration(text) == text.partition(": ")[2]
+
+
+def test_a_state_that_the_kernel_does_not_know_is_unread() -> None:
+    with pytest.raises(ParseError):
+        sysfs.enumeration("9: <unknown>")
 
 
 def test_guids() -> None:

@@ -397,7 +397,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("sync",), ("nodes[].detail", "nodes[].remedy", "nodes[].matched*"), "What is ready is ready; the number that the node offers is judged."),
     Row(("addresses",), ("taken", *_under("taken(", "pods)", "services)", "node)", "attachment)")), "What nobody uses can't be met."),
     Row(("addresses",), ("taken(*).kind", "taken(*).owner", "taken(*).ipam"), "The network counts, whosever it is."),
-    Row(("addresses",), ("taken(attachment).network",), "whereabouts gives each address out once.", BROKEN, INFINIBAND, warns=True),
+    Row(("addresses",), ("taken(attachment).network",), "A tenant may write it: it is named, and keeps no fabric from being made.", BROKEN, warns=True),
     Row(("addresses",), ("pods",), "The number of pods is for the reader.", NUMBER),
     Row(("addresses",), ("leaks",), "An address outside of the range is none of ours."),
     Row(("addresses",), ("pools",), "A pool of nv-ipam is nothing to whereabouts.", BROKEN, INFINIBAND),
