@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -247,6 +248,16 @@ class Site:
 
     def resets(self) -> typing.Dict[str, int]:
         return {name: len(server.resets) for name, server in self.servers.items() if server.resets}
+
+
+@contextlib.contextmanager
+def playing(certificates: Certificates, world: World) -> typing.Iterator[Site]:
+    """Serve a world and a BMC for each of its nodes while the block runs."""
+    world.start()
+    with contextlib.ExitStack() as stack:
+        stack.callback(world.stop)
+        file = certificates.of()
+        yield Site(certificates, {name: stack.enter_context(Server(world, name, file)) for name in NODES}, world)
 
 
 def states(done: NodeRoll) -> typing.Dict[str, str]:

@@ -6,7 +6,6 @@ Nothing is written to it and nothing reset by it, and what it says of a BIOS pro
 from __future__ import annotations
 
 import ast
-import contextlib
 import copy
 import pathlib
 import typing
@@ -33,7 +32,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resou
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read_one
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER, Certificates, tree
-from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, REBOOT, Server, Site, World, merged, of, only, states
+from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, REBOOT, Server, Site, World, merged, of, only, playing, states
 from ansible_collections.linerate.rdma.tests.unit.roll_world import uuid_of as uuid_of_node
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -49,12 +48,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture
 def site(certificates: Certificates) -> typing.Iterator[Site]:
-    world = World()
-    world.start()
-    with contextlib.ExitStack() as stack:
-        stack.callback(world.stop)
-        file = certificates.of()
-        yield Site(certificates, {name: stack.enter_context(Server(world, name, file)) for name in NODES}, world)
+    with playing(certificates, World()) as found:
+        yield found
 
 
 def untouched(site: Site, *names: str) -> bool:

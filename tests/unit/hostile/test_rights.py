@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import pathlib
@@ -39,7 +38,7 @@ from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resou
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_rolls import PAUSE, Checked
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_tenants_networks import operators
 from ansible_collections.linerate.rdma.tests.unit.olm_world import OlmWorld
-from ansible_collections.linerate.rdma.tests.unit.roll_world import NODES, Server, Site, merged
+from ansible_collections.linerate.rdma.tests.unit.roll_world import merged, playing
 from dev import rbac
 
 FOLDER = pathlib.Path(__file__).resolve().parents[3] / "docs/rbac"
@@ -343,13 +342,8 @@ def test_roll(ledger: Ledger, tmp_path: pathlib.Path) -> None:
 
 def roll(folder: pathlib.Path) -> None:
     """Nodes are drained and reset by their BMCs."""
-    certificates, world = Certificates(folder), Checked()
-    world.start()
-    with contextlib.ExitStack() as stack:
-        stack.callback(world.stop)
-        file = certificates.of()
-        site = Site(certificates, {name: stack.enter_context(Server(world, name, file)) for name in NODES}, world)
-        world.add("web-1", "worker-1")
+    with playing(Certificates(folder), Checked()) as site:
+        site.world.add("web-1", "worker-1")
         assert site.run(PAUSE).changes
 
 

@@ -42,6 +42,7 @@ from ansible_collections.linerate.rdma.tests.unit.roll_world import (
     node,
     of,
     only,
+    playing,
     ready,
     states,
 )
@@ -687,12 +688,8 @@ class Checked(World):
 
 @pytest.fixture
 def checked(certificates: Certificates) -> typing.Iterator[Site]:
-    world = Checked()
-    world.start()
-    with contextlib.ExitStack() as stack:
-        stack.callback(world.stop)
-        file = certificates.of()
-        yield Site(certificates, {name: stack.enter_context(Server(world, name, file)) for name in NODES}, world)
+    with playing(certificates, Checked()) as found:
+        yield found
 
 
 def test_a_health_check_that_watches_a_node_keeps_it_unless_it_may_be_paused(checked: Site) -> None:

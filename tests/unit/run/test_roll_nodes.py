@@ -5,7 +5,6 @@ taken up again, held by a budget, a setting that does not take, a node that neve
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import typing
 
@@ -15,7 +14,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
-from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Killed, Server, Site, World, kill_at_once, merged, of, only, ready, states
+from ansible_collections.linerate.rdma.tests.unit.roll_world import (
+    ATTRIBUTE,
+    NODES,
+    Killed,
+    Site,
+    World,
+    kill_at_once,
+    merged,
+    of,
+    only,
+    playing,
+    ready,
+    states,
+)
 from lab.bmc.server import Fault
 
 SYSTEM = "/redfish/v1/Systems/System.Embedded.1"
@@ -29,12 +41,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture
 def site(certificates: Certificates) -> typing.Iterator[Site]:
-    world = World()
-    world.start()
-    with contextlib.ExitStack() as stack:
-        stack.callback(world.stop)
-        file = certificates.of()
-        yield Site(certificates, {name: stack.enter_context(Server(world, name, file)) for name in NODES}, world)
+    with playing(certificates, World()) as found:
+        yield found
 
 
 def test_each_node_is_reset_once_and_the_second_run_does_nothing(site: Site) -> None:

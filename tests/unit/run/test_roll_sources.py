@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import typing
 
@@ -27,13 +26,13 @@ from ansible_collections.linerate.rdma.tests.unit.roll_world import (
     NODES,
     REBOOT,
     Killed,
-    Server,
     Site,
     World,
     kill_at_once,
     merged,
     of,
     only,
+    playing,
     states,
 )
 
@@ -48,12 +47,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture
 def site(certificates: Certificates) -> typing.Iterator[Site]:
-    world = World()
-    world.start()
-    with contextlib.ExitStack() as stack:
-        stack.callback(world.stop)
-        file = certificates.of()
-        found = Site(certificates, {name: stack.enter_context(Server(world, name, file)) for name in NODES}, world)
+    with playing(certificates, World()) as found:
         only(found)
         look(found)
         yield found
