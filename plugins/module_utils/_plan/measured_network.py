@@ -16,9 +16,10 @@ import json
 import re
 import typing
 
-from .._model.errors import RdmaError
+from .._model.errors import ParseError, RdmaError
 from .._model.intent import ClusterIntent, Fabric
 from .._model.profiles import HOST_DEVICE, IPOIB, MACVLAN, PLAIN, attachment_kind, resource_of, traits
+from .._parse.limits import decode_json
 from .._render import network
 from .._render.names import Object, filled, labels, owner
 
@@ -103,26 +104,13 @@ def _decode(found: typing.Mapping[str, typing.Any]) -> Object:
     text = spec.get("config") if isinstance(spec, dict) else None
     if not isinstance(text, str) or not text:
         raise _Different("spec.config is empty, so that multus would take a file of the node")
-    if len(text) > LIMIT:
-        raise _Different(f"spec.config has {len(text)} characters, {LIMIT} at most are read")
     try:
-        config = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise _Different(f"spec.config is no JSON: {error}") from error
+        config = decode_json(text, "spec.config", LIMIT)
+    except ParseError as error:
+        raise _Different(str(error)) from error
     if not isinstance(config, dict):
         raise _Different("spec.config is no mapping")
     return config
-
-
-def _once(pairs: typing.List[typing.Tuple[str, typing.Any]]) -> Object:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise _Different("a key is there twice")
-    return made
-
-
-def _no_number(text: str) -> typing.NoReturn:
-    raise _Different(f"{text} is no JSON")
 
 
 def _first(plugin: Object, fabric: Fabric, cluster: ClusterIntent) -> None:
