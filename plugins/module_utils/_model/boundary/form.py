@@ -12,7 +12,8 @@ import dataclasses
 import typing
 
 from ..errors import ParseError
-from ..text import plain
+from ..escape import line
+from ..text import cut
 
 #: characters of a refused text that a message shows
 _SHOWN = 100
@@ -86,7 +87,7 @@ class Range:
 
 def shown(value: typing.Any) -> str:
     """A refused value as a message may show it: short, in one line, without characters that steer a terminal."""
-    return plain(value if isinstance(value, str) else f"a {type(value).__name__}", _SHOWN).replace("\n", "\\n")
+    return line(cut(value if isinstance(value, str) else f"a {type(value).__name__}", _SHOWN))
 
 
 def pattern(expression: typing.Pattern[str]) -> typing.Callable[[str], typing.Optional[str]]:
