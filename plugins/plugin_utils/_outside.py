@@ -74,12 +74,13 @@ def without_effects(answer: typing.Mapping[str, typing.Any]) -> typing.Dict[str,
 
 def escaped(value: typing.Any) -> typing.Any:
     """The same with an escape for each character that does not print. A text that prints, of whatever class, is left as it is."""
+    kind = type(value)
     if isinstance(value, str):
         seen = escape.visible(value, "\n\t")
-        return value if seen == value else seen if type(value) is str else outside(seen)
-    if type(value) in (list, tuple):
-        return type(value)(escaped(item) for item in value)
-    if type(value) is dict:
+        return value if seen == value else seen if kind is str else outside(seen)
+    if kind in (list, tuple):
+        return kind(escaped(item) for item in value)
+    if kind is dict:
         return {key: escaped(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         # a warning of ansible-core 2.19 and later

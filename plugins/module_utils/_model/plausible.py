@@ -18,9 +18,11 @@ def wrong_schema(data: typing.Any, known: int) -> typing.Tuple[str, str]:
     if not isinstance(data, dict):
         return "", ""
     schema = data.get("schema")
-    if type(schema) is int and schema == known:
+    # True is an int as well
+    version = schema if isinstance(schema, int) and not isinstance(schema, bool) else None
+    if version == known:
         return "", ""
-    if type(schema) is int and schema > known:
+    if version is not None and version > known:
         return f"schema is {schema}, of a newer version of linerate.rdma; expected {known}", "Install the newer version"
     seen = "schema is missing" if "schema" not in data else f"schema is {str(schema)[:40]!r}"
     return f"{seen}; expected {known}", "Take a file as a run of this version left it, or run the stage again"

@@ -69,19 +69,23 @@ class _Bounded(gzip.GzipFile):
         return super().read(size)
 
 
+#: for a method that has a parameter of the name of the module
+_Unreadable = tarfile.ReadError
+
+
 class _Member(tarfile.TarInfo):
     """A member of an archive, before which no endless chain of headers may stand: each of them is read by a call within that of the one before."""
 
     @classmethod
-    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> "_Member":
-        depth = getattr(tarfile_, "headers", 0)
+    def fromtarfile(cls, tarfile: tarfile.TarFile) -> "_Member":
+        depth = getattr(tarfile, "headers", 0)
         if depth > _MOST_HEADERS:
-            raise tarfile.ReadError(f"more than {_MOST_HEADERS} headers stand before one file")
-        tarfile_.headers = depth + 1  # type: ignore[attr-defined]
+            raise _Unreadable(f"more than {_MOST_HEADERS} headers stand before one file")
+        tarfile.headers = depth + 1  # type: ignore[attr-defined]
         try:
-            return super().fromtarfile(tarfile_)
+            return super().fromtarfile(tarfile)
         finally:
-            tarfile_.headers = depth  # type: ignore[attr-defined]
+            tarfile.headers = depth  # type: ignore[attr-defined]
 
     def _refuse_holes(self, *_what: typing.Any) -> typing.NoReturn:
         """Refuse the map of a file with holes before it is read: it may be as large as the archive, and each of its numbers becomes an object."""

@@ -35,6 +35,11 @@ def passes(error: ApiError, method: str, path: str) -> bool:
     return error.status == 429 or (error.status >= 500 and taken_at_most_once and error.passing)
 
 
+def _lasting(error: ApiError, seconds: float) -> ApiError:
+    text = f"{error.text.rstrip('.')} (the same for {seconds:.0f} s)"
+    return ApiError(error.status, error.reason, text, error.where, error.remedy, error.causes)
+
+
 class PatientCluster(Cluster):
     """The same API server, whose passing failures are waited out.
 
@@ -65,16 +70,16 @@ class PatientCluster(Cluster):
             except ApiError as error:
                 if not passes(error, method, path):
                     raise
-                left = begin + self._seconds - self._clock()
-                if left <= 0:
-                    text = f"{error.text.rstrip('.')} (the same for {self._seconds:.0f} s)"
-                    raise ApiError(error.status, error.reason, text, error.where, error.remedy, error.causes) from error
-                if not waited:
-                    self._say(f"the API server is away: {error.seen}; asked again for at most {self._seconds:.0f} s")
-                waited = True
-                self._sleep(min(left, max(wait, min(error.retry_after, LONGEST))))
-                wait = min(2 * wait, LONGEST)
+                failed = error
             else:
                 if waited:
                     self._say(f"the API server answers again, after {self._clock() - begin:.0f} s")
                 return answer
+            left = begin + self._seconds - self._clock()
+            if left <= 0:
+                raise _lasting(failed, self._seconds)
+            if not waited:
+                self._say(f"the API server is away: {failed.seen}; asked again for at most {self._seconds:.0f} s")
+            waited = True
+            self._sleep(min(left, max(wait, min(failed.retry_after, LONGEST))))
+            wait = min(2 * wait, LONGEST)

@@ -17,7 +17,7 @@ import re._parser as parser  # type: ignore[import-not-found]
 import time
 import typing
 
-import ansible_collections.linerate.rdma.plugins as plugins
+from ansible_collections.linerate.rdma import plugins
 
 ROOT = pathlib.Path(plugins.__path__[0])
 PACKAGE = plugins.__name__

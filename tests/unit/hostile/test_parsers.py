@@ -209,7 +209,8 @@ def formed(hint: Hint, path: typing.Tuple[typing.Any, ...] = ()) -> typing.Itera
     elif origin is tuple:
         yield from formed(arguments[0], (*path, 0))
     elif origin is dict:
-        yield from formed(arguments[1], (*path, next(iter(sample(hint)))))
+        key, *_others = sample(hint)
+        yield from formed(arguments[1], (*path, key))
     elif dataclasses.is_dataclass(hint):
         for field in dataclasses.fields(hint):
             yield from formed(hints_of(typing.cast(typing.Any, hint))[field.name], (*path, field.name))

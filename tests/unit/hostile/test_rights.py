@@ -97,7 +97,7 @@ class Anything(FakeApi):
         metadata = {"name": name, "uid": f"uid-{name}", **marks, **({"namespace": namespace} if namespace else {})}
         base, _plural, _spaced = KINDS[kind]
         item = {"apiVersion": base.partition("/apis/")[2] or "v1", "kind": kind.partition(".")[0], "metadata": metadata, **parts}
-        for where in {"", namespace}:
+        for where in ("", namespace) if namespace else ("",):
             self._known(path_of(kind, where))
             self.put(kind, item, where)
 

@@ -250,7 +250,7 @@ def fixture_server(tmp_path: pathlib.Path) -> typing.Iterator[Server]:
     text = texts()
     good = node("worker-2", text)
     good["status"]["addresses"][0]["address"] = "10.0.0.2"
-    with Server([node("worker-1", text), good, node("worker-3", text)], next(text)) as server:
+    with Server([node("worker-1", text), good, node("worker-3", text)], TEMPLATES[0].replace("MARK", "MARK-0")) as server:
         yield server
         server.shutdown()
 

@@ -268,13 +268,13 @@ def _gaps(seen: typing.Sequence[int], size: int) -> typing.List[typing.Tuple[int
 
 def _numbers(values: typing.Sequence[int]) -> str:
     """Ranks or channels: 1, 3-8, and after twelve of them no more."""
-    spans: typing.List[typing.List[int]] = []
+    spans: typing.List[typing.Tuple[int, int]] = []
     for value in values:
         if spans and spans[-1][1] == value - 1:
-            spans[-1][1] = value
+            spans[-1] = (spans[-1][0], value)
         else:
-            spans.append([value, value])
-    return _spans([(first, last) for first, last in spans])
+            spans.append((value, value))
+    return _spans(spans)
 
 
 def _spans(spans: typing.Sequence[typing.Tuple[int, int]]) -> str:
