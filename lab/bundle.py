@@ -34,7 +34,7 @@ _VALUES = ROOT / "inventory/lab/group_vars/all.yml"
 def chart_objects(namespace: str) -> typing.List[Object]:
     """The objects of the operator's chart, as the lab's inventory has Helm install it."""
     values = yaml.safe_load(_VALUES.read_text())["operators_sriov_chart_values"]
-    chart = gotools.module_folder("sriov-operator", gotools.OPERATOR) / "deployment/sriov-network-operator-chart"
+    chart = gotools.module_folder(gotools.CLUSTER, gotools.OPERATOR) / "deployment/sriov-network-operator-chart"
     return charts.render(chart, PACKAGE, namespace, values)
 
 

@@ -24,9 +24,9 @@ READY_SECONDS = 60
 HERE = pathlib.Path(__file__).parent
 AUDIT_POLICY = pathlib.Path(__file__).parent / "manifests" / "audit-policy.yaml"
 #: folder of lab/go and Go module whose sources bring custom resource definitions
-OPERATOR = ("sriov-operator", gotools.OPERATOR)
-WHEREABOUTS = ("whereabouts", "github.com/k8snetworkplumbingwg/whereabouts")
-ATTACHMENTS = ("multus", "github.com/k8snetworkplumbingwg/network-attachment-definition-client")
+OPERATOR = (gotools.CLUSTER, gotools.OPERATOR)
+WHEREABOUTS = (gotools.CLUSTER, "github.com/k8snetworkplumbingwg/whereabouts")
+ATTACHMENTS = (gotools.CLUSTER, "github.com/k8snetworkplumbingwg/network-attachment-definition-client")
 
 
 def pki(description: Description, folder: pathlib.Path) -> Pki:

@@ -19,7 +19,7 @@ from .description import Worker
 from .pki import Pki
 from .processes import wait_until
 
-MODULE = ("node-feature-discovery", gotools.DISCOVERY)
+MODULE = (gotools.CLUSTER, gotools.DISCOVERY)
 #: namespace and release
 NAME = "node-feature-discovery"
 LABEL = "feature.node.kubernetes.io/network-sriov.capable"

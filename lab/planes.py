@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import ctypes
 import functools
 import os
@@ -56,13 +57,17 @@ class Lab:
         """Build what is not in the cache; returns the disk of each worker. What is not always there is built when it is asked for."""
         debian.install_host_packages()
         gotools.check_go()
-        for name in gotools.TOOL:
-            if name not in (*scale.TOOLS, *job_operators.OPERATORS, *nvidia_operator.TOOLS, *machine_config.TOOLS, *olm.TOOLS):
-                gotools.binary(name)
-        # here, because from inside of the lab's network namespace nothing can be fetched
-        for module in (controlplane.OPERATOR, controlplane.WHEREABOUTS, controlplane.ATTACHMENTS, feature_discovery.MODULE):
-            gotools.module_folder(*module)
-        debian.qemu()
+        on_demand = (*scale.TOOLS, *job_operators.OPERATORS, *nvidia_operator.TOOLS, *machine_config.TOOLS, *olm.TOOLS)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            # packages are fetched and set up, which takes one processor and the network, while the compiler takes what is left
+            debians = pool.submit(disk.build_roots, [worker.sealed for worker in self.description.workers])
+            for name in gotools.TOOL:
+                if name not in on_demand:
+                    gotools.binary(name)
+            # here, because from inside of the lab's network namespace nothing can be fetched
+            for module in (controlplane.OPERATOR, controlplane.WHEREABOUTS, controlplane.ATTACHMENTS, feature_discovery.MODULE):
+                gotools.module_folder(*module)
+            debians.result()
         umad2sim = ibsim.programs().umad2sim
         return {worker.name: disk.disk(umad2sim, worker.sealed) for worker in self.description.workers}
 
@@ -232,7 +237,7 @@ class Lab:
 
     def _link_operator(self) -> None:
         """Fixed places for what the inventory of the lab names: the operator's chart and helm."""
-        chart = gotools.module_folder("sriov-operator", gotools.OPERATOR) / "deployment/sriov-network-operator-chart"
+        chart = gotools.module_folder(*controlplane.OPERATOR) / "deployment/sriov-network-operator-chart"
         for name, target in (("chart", chart), ("helm", gotools.binary("helm"))):
             link = self.folder / name
             link.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ import typing
 from ..cache import cached
 from ..fabric import guest as fabric
 from ..run import run
-from . import debian, gotools, images, kernel
+from . import debian, gotools, ibsim, images, kernel
 
 HERE = pathlib.Path(__file__)
 GUEST = HERE.parent.parent / "guest"
@@ -29,6 +29,19 @@ ENABLED = ("lab-boot.service", "kubelet.service", "containerd.service")
 SIZE = "6G"
 #: on a worker that is reached by ssh: somebody who is not root, and becomes it by sudo
 ADMIN = "admin"
+
+
+def build_roots(kinds: typing.Iterable[bool]) -> None:
+    """Build what guests are made of besides what is compiled from Go.
+
+    :param kinds: of the workers' disks, see ``disk``
+    """
+    debian.qemu()
+    ibsim.programs()
+    kernel.kernel()
+    debian.pod_root()
+    for sealed in sorted(set(kinds)):
+        debian.guest_root(sealed)
 
 
 def disk(umad2sim: pathlib.Path, sealed: bool) -> pathlib.Path:

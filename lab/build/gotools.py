@@ -48,12 +48,13 @@ class Tool:
     tags: typing.Tuple[str, ...] = ()
 
     @property
-    def flags(self) -> typing.List[str]:
-        """Arguments of ``go build``."""
-        linked = " ".join(["-s -w", VERSION_FLAGS, *(f"-X {variable}" for variable in self.variables)])
-        return ["-trimpath", *(("-tags", ",".join(self.tags)) if self.tags else ()), "-ldflags", linked]
+    def output(self) -> str:
+        """How ``go build`` calls the binary: by the last part of the package's path that is no major version."""
+        return next(part for part in reversed(self.package.split("/")) if not re.fullmatch(r"v[2-9]|v[1-9]\d+", part))
 
 
+#: folder of lab/go with what runs in every lab
+CLUSTER = "cluster"
 OPERATOR = "github.com/k8snetworkplumbingwg/sriov-network-operator"
 DISCOVERY = "sigs.k8s.io/node-feature-discovery"
 NETWORK_OPERATOR = "github.com/Mellanox/network-operator"
@@ -64,21 +65,21 @@ LIFECYCLE = "github.com/operator-framework/operator-lifecycle-manager"
 #: where its chart mounts what it looks at, and the version that it tells
 DISCOVERY_VARIABLES = (f"{DISCOVERY}/pkg/utils/hostpath.pathPrefix=/host-", f"{DISCOVERY}/pkg/version.version=v0.18.2")
 TOOL = {
-    "etcd": Tool("kubernetes", "go.etcd.io/etcd/server/v3", r"etcd Version: 3\.[56]\."),
-    "kube-apiserver": Tool("kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", r"v1\.34\."),
-    "kube-controller-manager": Tool("kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", r"v1\.34\."),
-    "kube-scheduler": Tool("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", r"v1\.34\."),
-    "kubelet": Tool("kubernetes", "k8s.io/kubernetes/cmd/kubelet"),
-    "sriov-network-operator": Tool("sriov-operator", OPERATOR),
-    "sriov-network-config-daemon": Tool("sriov-operator", f"{OPERATOR}/cmd/sriov-network-config-daemon"),
-    "sriov-network-operator-config-cleanup": Tool("sriov-operator", f"{OPERATOR}/cmd/sriov-network-operator-config-cleanup"),
-    "sriov-network-webhook": Tool("sriov-operator", f"{OPERATOR}/cmd/webhook"),
+    "etcd": Tool(CLUSTER, "go.etcd.io/etcd/server/v3", r"etcd Version: 3\.[56]\."),
+    "kube-apiserver": Tool(CLUSTER, "k8s.io/kubernetes/cmd/kube-apiserver", r"v1\.34\."),
+    "kube-controller-manager": Tool(CLUSTER, "k8s.io/kubernetes/cmd/kube-controller-manager", r"v1\.34\."),
+    "kube-scheduler": Tool(CLUSTER, "k8s.io/kubernetes/cmd/kube-scheduler", r"v1\.34\."),
+    "kubelet": Tool(CLUSTER, "k8s.io/kubernetes/cmd/kubelet"),
+    "sriov-network-operator": Tool(CLUSTER, OPERATOR),
+    "sriov-network-config-daemon": Tool(CLUSTER, f"{OPERATOR}/cmd/sriov-network-config-daemon"),
+    "sriov-network-operator-config-cleanup": Tool(CLUSTER, f"{OPERATOR}/cmd/sriov-network-operator-config-cleanup"),
+    "sriov-network-webhook": Tool(CLUSTER, f"{OPERATOR}/cmd/webhook"),
     "sriovdp": Tool("device-plugin", "github.com/k8snetworkplumbingwg/sriov-network-device-plugin/cmd/sriovdp"),
-    "multus": Tool("multus", "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus"),
-    "whereabouts": Tool("whereabouts", "github.com/k8snetworkplumbingwg/whereabouts/cmd"),
-    "nfd-master": Tool("node-feature-discovery", f"{DISCOVERY}/cmd/nfd-master", variables=DISCOVERY_VARIABLES),
-    "nfd-worker": Tool("node-feature-discovery", f"{DISCOVERY}/cmd/nfd-worker", variables=DISCOVERY_VARIABLES),
-    "helm": Tool("helm", "helm.sh/helm/v3/cmd/helm", r"Version:\"v3\."),
+    "multus": Tool(CLUSTER, "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus"),
+    "whereabouts": Tool(CLUSTER, "github.com/k8snetworkplumbingwg/whereabouts/cmd"),
+    "nfd-master": Tool(CLUSTER, f"{DISCOVERY}/cmd/nfd-master", variables=DISCOVERY_VARIABLES),
+    "nfd-worker": Tool(CLUSTER, f"{DISCOVERY}/cmd/nfd-worker", variables=DISCOVERY_VARIABLES),
+    "helm": Tool(CLUSTER, "helm.sh/helm/v3/cmd/helm", r"Version:\"v3\."),
     "training-operator": Tool("training-operator", "github.com/kubeflow/training-operator/cmd/training-operator.v1"),
     "trainer": Tool("trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"),
     "jobset": Tool("trainer", "sigs.k8s.io/jobset"),
@@ -107,14 +108,23 @@ def binary(name: str) -> pathlib.Path:
         return found
     folder = PINS / tool.module
 
-    def build(target: pathlib.Path) -> None:
-        for other, candidate in TOOL.items():
-            if candidate.module == tool.module and not _ready(other, candidate):
-                with step(f"compile {other}"):
-                    _compile(folder, candidate, target / other)
+    beside = {other: candidate for other, candidate in TOOL.items() if candidate.module == tool.module}
 
-    own = [word for other in TOOL.values() if other.module == tool.module for word in (*other.variables, *other.tags)]
-    return cached(f"tools-{tool.module}", [folder, VERSION_FLAGS, *own], build) / name
+    def build(target: pathlib.Path) -> None:
+        missing = {other: candidate for other, candidate in beside.items() if not _ready(other, candidate)}
+        with step(f"compile {', '.join(missing)}"):
+            _compile(folder, list(missing.values()), target)
+        for other, candidate in missing.items():
+            (target / candidate.output).rename(target / other)
+
+    return cached(f"tools-{tool.module}", [folder, *flags(list(beside.values()))], build) / name
+
+
+def flags(tools: typing.Sequence[Tool]) -> typing.List[str]:
+    """Arguments of ``go build`` for tools of one module. A variable of a package that is not in a binary is passed over at its linking."""
+    linked = " ".join(["-s -w", VERSION_FLAGS, *dict.fromkeys(f"-X {variable}" for tool in tools for variable in tool.variables)])
+    tags = list(dict.fromkeys(tag for tool in tools for tag in tool.tags))
+    return ["-trimpath", *(("-tags", ",".join(tags)) if tags else ()), "-ldflags", linked]
 
 
 def module_folder(module: str, path: str) -> pathlib.Path:
@@ -127,12 +137,13 @@ def module_folder(module: str, path: str) -> pathlib.Path:
     return pathlib.Path(run(["go", "list", "-m", "-f", "{{.Dir}}", path], cwd=folder, env=ENVIRONMENT).strip())
 
 
-def _compile(folder: pathlib.Path, tool: Tool, target: pathlib.Path) -> None:
+def _compile(folder: pathlib.Path, tools: typing.Sequence[Tool], target: pathlib.Path) -> None:
+    """Compile tools of one module at once: what they share is compiled once, and one is linked while another is compiled."""
     run(
-        ["go", "build", *tool.flags, "-o", target, tool.package],
+        ["go", "build", *flags(tools), "-o", f"{target}/", *(tool.package for tool in tools)],
         cwd=folder,
         env=ENVIRONMENT,
-        limit=1800,
+        limit=3600,
         remedy="is the Go module proxy reachable, and is 'go version' 1.25 or newer? 'make lab' goes on where it stopped",
     )
 

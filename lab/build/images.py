@@ -40,7 +40,7 @@ def images(umad2sim: pathlib.Path) -> pathlib.Path:
     """
     pod_root = debian.pod_root()
     binaries, discovery = ([gotools.binary(name) for name in names] for names in (NODE_BINARIES, DISCOVERY_BINARIES))
-    operator = gotools.module_folder("sriov-operator", gotools.OPERATOR)
+    operator = gotools.module_folder(gotools.CLUSTER, gotools.OPERATOR)
     inputs: typing.List[typing.Union[str, pathlib.Path]] = [pod_root.parent.name, str(operator), LAB / "image", HERE]
     inputs += [umad2sim, pathlib.Path(fabric.__file__).parent, *map(str, (*binaries, *discovery))]
 

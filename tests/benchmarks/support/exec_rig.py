@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 MAIN = pathlib.Path(__file__).with_suffix(".go")
 BINARY = ROOT / "build" / "exec-rig"
 KUBECTL = ROOT / "build" / "kubectl"
-MODULES = ROOT / "lab" / "go" / "kubernetes"
+MODULES = ROOT / "lab" / "go" / "cluster"
 #: seconds of a build, downloads with it
 LIMIT = 1800
 

@@ -195,7 +195,9 @@ def test_whole_run_is_green_twice_shows_its_waiver_and_changes_nothing(player: P
     assert second.code == 0, second.output
     assert [line for line in second.output.splitlines() if line.startswith(("changed", "fatal", "TASK", "PLAY", "ok:"))] == []
     assert re.findall(r"^  changed +(.*)$", second.output, re.MULTILINE) == ["0 tasks"], "by Ansible's own counts"
-    assert re.findall(r"^== (\w+)", second.output, re.MULTILINE) == [*STAGES, "stages"]
+    # a play beside the stages is named where it takes long, as on a busy machine
+    named = [*STAGES, "stages"]
+    assert [heading for heading in re.findall(r"^== (\w+)", second.output, re.MULTILINE) if heading in named] == named
     assert re.findall(r"^== fabric \(usually \d+ s, by 1 run before\)\nfabric: 1 waived - gate open$", second.output, re.MULTILINE)
     assert "    waiver: a fabric under test\n" in second.output
     assert re.findall(r"^  (\w+) +\d+\.\d s", second.output, re.MULTILINE) == [*STAGES, "total"]

@@ -101,9 +101,9 @@ def test_the_version_is_written_where_it_stands(root: pathlib.Path) -> None:
 
 #: how the matrix calls what the lab is built of: the Go module, and where its version is pinned
 BUILT = {
-    "SR-IOV network operator": ("sriov-operator", "k8snetworkplumbingwg/sriov-network-operator"),
-    "multus": ("multus", "multus-cni.v4"),
-    "whereabouts": ("whereabouts", "k8snetworkplumbingwg/whereabouts"),
+    "SR-IOV network operator": ("cluster", "k8snetworkplumbingwg/sriov-network-operator"),
+    "multus": ("cluster", "multus-cni.v4"),
+    "whereabouts": ("cluster", "k8snetworkplumbingwg/whereabouts"),
     "OLM": ("olm", "operator-framework/operator-lifecycle-manager"),
     "NVIDIA's network operator": ("network-operator", "Mellanox/network-operator"),
     "Kubeflow's training operator": ("training-operator", "kubeflow/training-operator"),

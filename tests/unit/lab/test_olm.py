@@ -98,5 +98,5 @@ def test_what_olm_made_goes_while_it_runs(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_it_is_built_on_demand_alone() -> None:
     assert set(olm.TOOLS) <= set(gotools.TOOL)
-    assert gotools.TOOL["opm"].flags[1:3] == ["-tags", "json1,containers_image_openpgp"]
-    assert "-tags" not in gotools.TOOL["kubelet"].flags
+    assert gotools.flags([gotools.TOOL["opm"]])[1:3] == ["-tags", "json1,containers_image_openpgp"]
+    assert "-tags" not in gotools.flags([gotools.TOOL["kubelet"]])

@@ -25,7 +25,7 @@ def test_they_are_compiled_only_when_they_are_asked_for(monkeypatch: pytest.Monk
     monkeypatch.setattr(gotools, "module_folder", lambda *_module: pathlib.Path())
     monkeypatch.setattr(gotools, "check_go", lambda: None)
     monkeypatch.setattr(debian, "install_host_packages", lambda: None)
-    monkeypatch.setattr(debian, "qemu", lambda: None)
+    monkeypatch.setattr(disk, "build_roots", lambda _kinds: None)
     monkeypatch.setattr(ibsim, "programs", lambda: types.SimpleNamespace(umad2sim=None))
     monkeypatch.setattr(disk, "disk", lambda *_what: pathlib.Path())
     Lab(read(), tmp_path / "lab").build()
@@ -37,6 +37,22 @@ def test_each_is_pinned(name: str) -> None:
     tool = gotools.TOOL[name]
     pins = (ROOT / "lab/go" / tool.module / "go.mod").read_text()
     assert f"tool {tool.package}\n" in pins and (ROOT / "lab/go" / tool.module / "go.sum").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [("etcd", "server"), ("kubelet", "kubelet"), ("whereabouts", "cmd"), ("sriov-network-webhook", "webhook"), ("training-operator", "training-operator.v1")],
+)
+def test_what_go_calls_a_binary(name: str, output: str) -> None:
+    assert gotools.TOOL[name].output == output
+
+
+def test_no_binary_takes_the_place_of_another() -> None:
+    """What is compiled at once lies in one folder, by Go's name at first."""
+    for module in {tool.module for tool in gotools.TOOL.values()}:
+        tools = {name: tool.output for name, tool in gotools.TOOL.items() if tool.module == module}
+        assert len(set(tools.values())) == len(tools)
+        assert not any(name in tools.values() and tools[name] != name for name in tools)
 
 
 class Nodes:
