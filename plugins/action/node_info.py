@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
-import re
 import time
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import missing_since
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.date import COMMAND
+from ansible_collections.linerate.rdma.plugins.module_utils._run.closer_time import ask_closer
 from ansible_collections.linerate.rdma.plugins.modules.node_info import SUBSETS, chosen
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result, Variables
-
-#: an answer that takes longer tells little about the clock of who gave it
-_SLOW_SECONDS = 5.0
 
 
 class ActionModule(Observer):
@@ -41,25 +39,16 @@ class ActionModule(Observer):
         return {} if lost is None else {"missing": list(lost)}
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
-        """Stamp the node's clock with the controller's: only between asking and answer is it known what it is compared with.
-
-        A module takes its time to get there and to start, up to a minute on a busy node. Then the time is asked for once more, by the shortest way.
-        """
+        """Stamp the node's clock with the controller's: only between asking and answer is it known what it is compared with."""
         asked = time.time()
         answer = super().ask(arguments, task_vars)
         clock = answer.get("clock")
         if isinstance(clock, dict):
-            clock.update(asked=asked, answered=time.time())
-            if clock["answered"] - asked > _SLOW_SECONDS:
-                clock.update(self._time(clock["answered"] - asked))
+            answered = time.time()
+            closer = ask_closer(asked, answered, self._date)
+            clock.update(closer._asdict() if closer else {"asked": asked, "answered": answered})
         return answer
 
-    def _time(self, least: float) -> Result:
-        """The node's time and when it was asked for; nothing where that took no less than ``least`` seconds, or brought no answer."""
-        asked = time.time()
-        told = self._low_level_execute_command("date +%s.%N")
-        answered = time.time()
-        # busybox knows no %N
-        if told["rc"] != 0 or not re.fullmatch(r"[0-9]{1,12}\.[0-9]{1,9}\s*", told["stdout"]) or not 0 <= answered - asked < least:
-            return {}
-        return {"seconds": float(told["stdout"]), "asked": asked, "answered": answered}
+    def _date(self) -> str:
+        told = self._low_level_execute_command(" ".join(COMMAND))
+        return told["stdout"] if told["rc"] == 0 else ""

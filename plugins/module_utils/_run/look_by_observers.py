@@ -19,10 +19,15 @@ from .._observe.kubernetes import Cluster
 from .._observe.look import __name__ as LOOK
 from .._observe.pod_exec import PARALLEL, Limits, on_many, run
 from .._parse.limits import MIB
+from .._parse.node.date import COMMAND
 from .._parse.pods.look import MOST_BYTES, Seen, seen
+from .closer_time import Moment, ask_closer
 
 #: what a node is asked with when it is asked for nothing else
 PYTHON = "/usr/bin/python3"
+#: that the answer to the question for the time may take; a longer one says nothing
+_DATE_SECONDS = 30.0
+_DATE_BYTES = 4096
 #: characters of what a look that failed has said
 _WORDS = 300
 
@@ -52,11 +57,12 @@ class Asked:
 
 
 class _Timed(typing.NamedTuple):
-    """An answer, and the controller's clock before and after it."""
+    """An answer, the controller's clock before and after it, and the time of the node where that was read on a shorter way."""
 
     answer: Answer
     asked: float
     answered: float
+    closer: typing.Optional[Moment]
 
 
 def look(
@@ -82,7 +88,9 @@ def look(
     def ask(container: Container, over: threading.Event) -> _Timed:
         before = time.time()
         answer = run(cluster, container, command, packed, Limits(run=asked.seconds, output=MOST_BYTES + MIB), over)
-        return _Timed(answer, before, time.time())
+        after = time.time()
+        closer = ask_closer(before, after, lambda: _date(cluster, container, over)) if "clock" in asked.kinds and answer.rc == 0 else None
+        return _Timed(answer, before, after, closer)
 
     for container, outcome in on_many(ask, nodes, parallel):
         yield nodes[container], _failed(asked, f"unreachable: {outcome}") if isinstance(outcome, RdmaError) else _shown_or_not(asked, outcome)
@@ -108,8 +116,19 @@ def _shown(asked: Asked, timed: _Timed) -> typing.Dict[str, Seen]:
         return _failed(asked, f"failed: {error}")
     clock = found.get("clock")
     if clock is not None and isinstance(clock.value, dict):
-        found["clock"] = Seen({**clock.value, "asked": timed.asked, "answered": timed.answered}, None)
+        moment = timed.closer._asdict() if timed.closer else {"asked": timed.asked, "answered": timed.answered}
+        found["clock"] = Seen({**clock.value, **moment}, None)
     return {kind: one if one.error is None else Seen(None, f"failed: {one.error}") for kind, one in found.items()}
+
+
+def _date(cluster: Cluster, container: Container, over: threading.Event) -> str:
+    """What ``date`` says in an observer; nothing where it does not run there."""
+    try:
+        answer = run(cluster, container, COMMAND, limits=Limits(run=_DATE_SECONDS, output=_DATE_BYTES), over=over)
+    except RdmaError:
+        # the first answer stays, which was long on its way
+        return ""
+    return answer.stdout.decode(errors="replace") if answer.rc == 0 else ""
 
 
 def _failed(asked: Asked, error: str) -> typing.Dict[str, Seen]:

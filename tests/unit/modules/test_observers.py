@@ -235,28 +235,29 @@ def test_size_of_an_answer(value: typing.Any, count: int) -> None:
     ("first", "again", "said", "kept"),
     [
         # fast enough, asked once
-        (1.0, None, "", False),
+        (1.0, [], "", False),
         # the module took its time to get there; the shortest way is fast
-        (34.0, 1.0, "1034.5", True),
-        # slow for another reason: the better of the two
-        (34.0, 40.0, "1034.5", False),
+        (34.0, [1.0], "1034.5", True),
+        # a busy machine: the shortest way of them
+        (55.0, [40.0, 12.0, 33.0, 9.0, 11.0], "1034.5", True),
+        (55.0, [40.0, 4.0], "1034.5", True),
+        # slow for another reason: the first was no slower
+        (34.0, [40.0] * 5, "1034.5", False),
         # busybox, and a shell that fails
-        (34.0, 1.0, "1034.%N", False),
-        (34.0, 1.0, "", False),
+        (34.0, [1.0], "1034.%N", False),
+        (34.0, [1.0], "", False),
     ],
 )
-def test_a_slow_answer_is_asked_for_the_time_once_more(
-    first: float, again: typing.Optional[float], said: str, kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [1000.0]
+def test_a_slow_answer_is_asked_for_the_time_again(first: float, again: typing.Sequence[float], said: str, kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, ways = [1000.0], list(again)
 
     def answer(_self: typing.Any, _arguments: typing.Any, _task_vars: typing.Any) -> typing.Dict[str, typing.Any]:
         now[0] += first
         return {"clock": {"seconds": 7.0, "synchronised": True}}
 
     def command(_self: typing.Any, text: str) -> typing.Dict[str, typing.Any]:
-        assert again is not None and text == "date +%s.%N"
-        now[0] += again
+        assert text == "date +%s.%N"
+        now[0] += ways.pop(0)
         return {"rc": 0 if said else 1, "stdout": f"{said}\r\n"}
 
     monkeypatch.setattr(_observer.Observer, "ask", answer)
@@ -264,4 +265,4 @@ def test_a_slow_answer_is_asked_for_the_time_once_more(
     monkeypatch.setattr(time, "time", lambda: now[0])
     clock = object.__new__(node_info.ActionModule).ask({}, {})["clock"]
     assert clock["synchronised"] and clock["seconds"] == (1034.5 if kept else 7.0)
-    assert clock["answered"] - clock["asked"] == (again if kept else first)
+    assert not ways and clock["answered"] - clock["asked"] == pytest.approx(min(again) if kept else first)

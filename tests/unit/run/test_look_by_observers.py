@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import sys
+import time
 import typing
 
 import pytest
@@ -15,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import look as node_side
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import Seen, seen
+from ansible_collections.linerate.rdma.plugins.module_utils._run import closer_time
 from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import Asked, look
 from ansible_collections.linerate.rdma.tests.unit.exec_server import ExecServer, Fault
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
@@ -51,6 +54,20 @@ def test_each_node_has_its_facts_or_the_reason_and_the_others_go_on(asked: Asked
     for number, words in ((1, "bytes of stdout"), (2, "pods is forbidden")):
         assert all((one.value, (one.error or "")[:13]) == (None, "unreachable: ") and words in (one.error or "") for one in found[f"node-{number}"].values())
     assert found["node-8"]["hcas"].error == ("unreachable: node node-8 has no observer (image): ErrImagePull: no such host. kubectl describe pod observer-8")
+
+
+def test_a_slow_look_is_asked_for_the_time_again_and_the_shortest_way_counts(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(closer_time, "SLOW_SECONDS", 0.0)
+    with ExecServer() as server:
+        began = time.time()
+        ((_node, found),) = look(FakeApi.client(server.url), "observers", observers(1), asked)
+        took = time.time() - began
+        assert server.asked["observer-0"] == 1 + closer_time.ATTEMPTS
+        clock = found["clock"].value
+        assert began < clock["asked"] <= clock["seconds"] <= clock["answered"] and clock["answered"] - clock["asked"] <= took / (1 + closer_time.ATTEMPTS)
+        # a look without a clock asks for no time
+        list(look(FakeApi.client(server.url), "observers", observers(1), dataclasses.replace(asked, kinds=("hcas",))))
+        assert server.asked["observer-0"] == 2 + closer_time.ATTEMPTS
 
 
 @pytest.mark.parametrize(
