@@ -16,7 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COLLECTIONS = ROOT / "build" / "collections"
 
 # a slow machine is no failure; the same examples on each run, so that a red run can be looked at
-hypothesis.settings.register_profile("linerate", deadline=None, derandomize=True, database=None, max_examples=60)
+hypothesis.settings.register_profile("linerate", deadline=None, derandomize=True, database=None, max_examples=40)
+# 'make test-all': --hypothesis-profile thorough
+hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("linerate"), max_examples=400)
 hypothesis.settings.load_profile("linerate")
 
 sys.path.insert(0, str(COLLECTIONS))

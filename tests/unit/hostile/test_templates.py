@@ -29,6 +29,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import C
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import without_effects
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = str(ROOT / "build" / "collections")
 PLAYBOOK = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).with_name("ansible-playbook"))

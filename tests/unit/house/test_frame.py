@@ -22,6 +22,8 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = ROOT / "build" / "collections" / "ansible_collections"
 FRAME_ROLES = ("stage", "report")
