@@ -15,8 +15,8 @@ environments in the other without looking whether another one does the same.
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
+import functools
 import os
 import pathlib
 import shutil
@@ -26,7 +26,7 @@ import typing
 from . import pythons
 from .cores import NEWEST, environment_of
 from .sizes import ALL, SIZES, TEST
-from .steps import BUILD, CACHE, VENV, StepError, guarded, run, say
+from .steps import BUILD, CACHE, VENV, StepError, guarded, run, say, together
 from .tree import TREE, make_tree
 
 PYTHONS = BUILD / "pythons"
@@ -90,14 +90,7 @@ def main() -> None:
     # one after the other: they share the cache of the wheels, and a step that fails here ends all
     for release in releases:
         environment_of(release)
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        ends = [pool.submit(_sanity, release, [each for each in wanted if each.release == release], versions) for release in releases]
-    failed = [error for error in (end.exception() for end in ends) if error]
-    unforeseen = next((error for error in failed if not isinstance(error, StepError)), None)
-    if unforeseen:
-        raise unforeseen
-    if failed:
-        raise StepError("\n".join(map(str, failed)), " ".join(typing.cast(StepError, error).remedy for error in failed))
+    together([functools.partial(_sanity, release, [each for each in wanted if each.release == release], versions) for release in releases])
 
 
 def command_of(invocation: Invocation, versions: typing.Sequence[str]) -> typing.List[str]:
