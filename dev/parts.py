@@ -137,10 +137,11 @@ PARTS = (
     ),
     Part("linters that take longer", TEST, (PYTHON, "-m", "dev.lint", TEST), _linters(TEST)),
     Part("ansible-test", TEST, (PYTHON, "-m", "dev.sanity", TEST), _releases(TEST)),
+    # by file: tests of a file share what a fixture has run
     Part(
         "tests that start processes",
         TEST,
-        (PYTHON, "-m", "dev.unit", "-n", "auto", "-m", "processes", *_processes()),
+        (PYTHON, "-m", "dev.unit", "-n", "auto", "--dist", "loadfile", "-m", "processes", *_processes()),
         ("tests/unit: those with the marker processes, which start ansible-playbook or a benchmark",),
     ),
     Part("molecule, scenario judge", TEST, _molecule("test", "--scenario-name", "judge"), ("molecule: judge",), environment=_UNFRAMED),
