@@ -9,7 +9,7 @@ one, which nodes may have, and on the controller's; the others come with the lar
 collection document itself, and does it import on the oldest Python, where a node may have both. ansible-test names Python 3.8 as well, and looks at no file
 there: tests/config.yml says that it is too old.
 
-Releases run beside each other: each has a copy of the checkout and a home of its own, since ``ansible-test`` keeps results in the one and makes virtual
+Invocations run beside each other: each has a copy of the checkout and a home of its own, since ``ansible-test`` keeps results in the one and makes virtual
 environments in the other without looking whether another one does the same.
 """
 
@@ -44,27 +44,34 @@ class Invocation:
     """A call of ansible-test.
 
     :ivar size: the smallest that has it
-    :ivar tests: empty: all
+    :ivar tests: empty: all but those of ON_PYTHONS
     :ivar pythons: for those of ON_PYTHONS
     """
 
     release: str
     size: str
-    tests: typing.Tuple[str, ...]
-    pythons: typing.Tuple[str, ...]
+    tests: typing.Tuple[str, ...] = ()
+    pythons: typing.Tuple[str, ...] = (CONTROLLER,)
 
     @property
     def name(self) -> str:
         """What it does, on a line."""
-        on = f" on {' and '.join(self.pythons)}" if not self.tests or set(self.tests) & set(ON_PYTHONS) else ""
-        return f"ansible-core {self.release}: {', '.join(self.tests) or f'all tests, {ON_PYTHONS[0]} and {ON_PYTHONS[1]}'}{on}"
+        on = f" on {' and '.join(self.pythons)}" if set(self.tests) & set(ON_PYTHONS) else ""
+        return f"ansible-core {self.release}: {', '.join(self.tests) or f'all tests but {ON_PYTHONS[0]} and {ON_PYTHONS[1]}'}{on}"
+
+    @property
+    def place(self) -> str:
+        """What its copy and its home have in their names; those of one place run one after the other."""
+        return "" if not self.tests else f"-{self.release}{'-pythons' if self.tests == ON_PYTHONS else ''}"
 
 
+#: the longest first: they run beside each other
 INVOCATIONS = (
-    Invocation(NEWEST, TEST, (), (OLDEST, CONTROLLER)),
+    Invocation(NEWEST, TEST),
+    Invocation(NEWEST, TEST, ON_PYTHONS, (OLDEST, CONTROLLER)),
     Invocation("2.16", TEST, (*_DOCUMENTATION, "import"), (OLDEST,)),
     Invocation(NEWEST, ALL, ON_PYTHONS, (BETWEEN,)),
-    Invocation("2.18", ALL, _DOCUMENTATION, (CONTROLLER,)),
+    Invocation("2.18", ALL, _DOCUMENTATION),
 )
 
 # ansible-test fetches pip's installer from a server of its own, unless it lies in its cache. This one does the same with what Python carries
@@ -86,11 +93,10 @@ def main() -> None:
         raise StepError(f"no size and no release: {', '.join(sorted(set(words) - known))}", f"Give some of: {', '.join(sorted(known))}")
     wanted = [invocation for invocation in INVOCATIONS if invocation.release in words or invocation.size in words]
     versions = _gather_pythons()
-    releases = list(dict.fromkeys(invocation.release for invocation in wanted))
-    # one after the other: they share the cache of the wheels, and a step that fails here ends all
-    for release in releases:
+    for release in dict.fromkeys(invocation.release for invocation in wanted):
         environment_of(release)
-    together([functools.partial(_sanity, release, [each for each in wanted if each.release == release], versions) for release in releases])
+    places = dict.fromkeys(invocation.place for invocation in wanted)
+    together([functools.partial(_sanity, place, [each for each in wanted if each.place == place], versions) for place in places])
 
 
 def command_of(invocation: Invocation, versions: typing.Sequence[str]) -> typing.List[str]:
@@ -103,13 +109,15 @@ def command_of(invocation: Invocation, versions: typing.Sequence[str]) -> typing
     targets = dict.fromkeys(version for name in invocation.pythons for version in by_name[name])
     if not targets:
         return []
-    tests = [word for test in invocation.tests for word in ("--test", test)]
+    option, named = ("--test", invocation.tests) if invocation.tests else ("--skip-test", ON_PYTHONS)
+    tests = [word for test in named for word in (option, test)]
     return ["sanity", "--color", "no", *tests, *[word for version in targets for word in ("--target-python", version)]]
 
 
-def _sanity(release: str, invocations: typing.Sequence[Invocation], versions: typing.Sequence[str]) -> None:
-    more = "" if release == NEWEST else f"-{release}"
-    tree, home = TREE.with_name(f"{TREE.name}{more}"), CACHE / f"ansible-test-home{more}"
+def _sanity(place: str, invocations: typing.Sequence[Invocation], versions: typing.Sequence[str]) -> None:
+    """:param invocations: of one place, and so of one release"""
+    tree, home = TREE.with_name(f"{TREE.name}{place}"), CACHE / f"ansible-test-home{place}"
+    release = invocations[0].release
     copy = make_tree(tree)
     _lay_bootstrap(home)
     environment = environment_of(release)

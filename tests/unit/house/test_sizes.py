@@ -129,11 +129,25 @@ def runs_of(invocation: sanity.Invocation) -> typing.Iterator[typing.Tuple[str, 
     """Release, test and Python of what ansible-test runs by a command line."""
     command = sanity.command_of(invocation, PYTHONS)
     pythons = [word for option, word in itertools.pairwise(command) if option == "--target-python"]
-    tests = [word for option, word in itertools.pairwise(command) if option == "--test"] or [*sanity.ON_PYTHONS, "all others"]
+    tests = [word for option, word in itertools.pairwise(command) if option == "--test"]
+    if not tests:
+        skipped = [word for option, word in itertools.pairwise(command) if option == "--skip-test"]
+        tests = [test for test in (*sanity.ON_PYTHONS, "all others") if test not in skipped]
     assert pythons and command[0] == "sanity"
     for test in tests:
         for python in pythons if test in sanity.ON_PYTHONS else ["the controller's"]:
             yield invocation.release, test, python
+
+
+def test_what_runs_at_a_time_has_places_of_its_own() -> None:
+    """ansible-test is not made for two in one folder, nor for two in one home."""
+    of_place: typing.Dict[str, typing.Set[str]] = {}
+    for invocation in sanity.INVOCATIONS:
+        of_place.setdefault(invocation.place, set()).add(invocation.release)
+    assert all(len(releases) == 1 for releases in of_place.values())
+    for size in SIZES:
+        places = [invocation.place for invocation in sanity.INVOCATIONS if invocation.size == size]
+        assert len(set(places)) == len(places), "and so none waits for another one"
 
 
 def test_an_invocation_for_pythons_that_are_not_here_has_no_command() -> None:
