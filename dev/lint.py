@@ -123,12 +123,12 @@ def tarball(copy: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     return archive
 
 
-#: name, the smallest size that has it, and what runs it
+#: name, the smallest size that has it, and what runs it; they run beside each other, so that the longest come first
 LINTERS: typing.Tuple[typing.Tuple[str, str, typing.Callable[[], object]], ...] = (
     ("ruff", CHECK, _ruff),
+    ("ansible-lint", CHECK, _ansible_lint),
     ("mypy", CHECK, _types),
     ("yamllint", CHECK, _yamllint),
-    ("ansible-lint", CHECK, _ansible_lint),
     ("antsibull-changelog", CHECK, _changelog),
     ("check-jsonschema and actionlint", CHECK, _examples),
     ("antsibull-docs", CHECK, _docs),
