@@ -4,7 +4,7 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site test lab lab-down lab-status lint audit unit browser runner faults jobs machines nvidia openshift docs release clean-cache
+.PHONY: help setup site check test test-all lab lab-down lab-status lint audit unit browser runner faults jobs machines nvidia openshift docs release clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -24,13 +24,13 @@ lab-status: setup ## what of the lab runs
 site: lab ## the lab, then site.yml on it; ends with the verdict and the path of the report
 	@$(VENV)/python -m dev.site -i $(INVENTORY)
 
-lint: setup ## ansible-lint, ansible-test sanity, ruff, mypy, yamllint, docs and changelog
+lint: setup ## all linters of 'make test', ansible-test among them
 	@$(VENV)/python -m dev.lint
 
 audit: setup ## known vulnerabilities in what is pinned, by pip-audit; fails where the index of them can't be reached; no part of 'make test'
 	@$(VENV)/python -m dev.audit
 
-unit: setup ## tests that need no lab
+unit: setup ## all tests that need no lab
 	@$(VENV)/python -m dev.unit
 
 browser: ## the report in Debian's chromium: both schemes, both widths, keyboard, paper, load; 'make test' leaves it out. 'python3 -m dev.browser --pictures' makes docs/*.png
@@ -39,8 +39,14 @@ browser: ## the report in Debian's chromium: both schemes, both widths, keyboard
 runner: setup ## jobs as AWX runs them, by ansible-runner and by what the execution environment has alone; wants Python 3.12 or newer; 'make test' leaves it out
 	@$(PYTHON) -m dev.runner
 
-test: setup ## everything that CI runs
-	@$(VENV)/python -m dev.test
+check: setup ## before a commit, in minutes: linters, and the tests that start no processes
+	@$(VENV)/python -m dev.test check
+
+test: setup ## everything that CI runs: all of 'make check', ansible-test, molecule, and a fault of each kind on the lab
+	@$(VENV)/python -m dev.test test
+
+test-all: setup ## before a release, in hours: all of 'make test', and what the other targets run; CONTRIBUTING.md has the table
+	@$(VENV)/python -m dev.test test-all
 
 faults: site ## every fault, injected into the lab one after the other, and what else takes too long for 'make test', which has one of each kind
 	@$(VENV)/python -m pytest tests/lab $(foreach name,jobs machine_config nvidia olm teardown,--ignore tests/lab/test_$(name).py)
@@ -68,7 +74,7 @@ openshift: setup ## the lab with real OLM and machine config controller, which a
 	@$(VENV)/python -m dev.site -i inventory/lab-olm
 	@$(VENV)/python -m pytest tests/lab/test_olm.py
 
-release: setup ## VERSION=1.2.0: tests, version, changelog, tarball, commit and tag; DRY_RUN=1 leaves out tests, commit and tag
+release: setup ## VERSION=1.2.0: make test-all, version, changelog, tarball, commit and tag; DRY_RUN=1 leaves out tests, commit and tag
 	@$(VENV)/python -m dev.release $(VERSION) $(if $(DRY_RUN),--dry-run)
 
 docs: setup ## the documentation as a site, in build/docs/html: no warning, no dead link inside of it

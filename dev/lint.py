@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All linters, each without exceptions. ``python -m dev.lint quick`` leaves out ``ansible-test``, for while you write."""
+"""All linters, each without exceptions, and ``ansible-test`` as 'make test' has it.
+
+Arguments are sizes: ``python -m dev.lint check`` is for while you write.
+"""
 
 from __future__ import annotations
 
 import pathlib
 import shutil
 import sys
+import typing
 
 from . import sanity
-from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, StepError, guarded, log_of, run, say
+from .sizes import CHECK, SIZES, TEST
+from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, StepError, guarded, log_of, run, say, together
 from .tree import TREE, make_tree
 
 #: what is strictly typed of the plugins, by the name under which Ansible finds them
@@ -22,21 +27,34 @@ _LATE = "Timeout on call to ansible-lint"
 
 
 def main() -> None:
-    binaries = VENV / "bin"
-    run("ruff check", [binaries / "ruff", "check", "."], "Correct what it names; 'ruff check --fix' can do a part of it.")
-    run("ruff format", [binaries / "ruff", "format", "--check", "."], "Give the command: build/venv/bin/ruff format")
-    _types()
-    run("yamllint", [binaries / "yamllint", "--strict", "."], "Correct what it names.")
-    run("ansible-lint, profile production", [binaries / "ansible-lint", "--nocolor"], "Correct what it names; nothing is skipped here.", env=ANSIBLE_ENV)
-    run("antsibull-changelog", [binaries / "antsibull-changelog", "lint"], "Correct the fragment that it names; see CONTRIBUTING.md.")
-    say("- not audited here: what is pinned; 'make audit' asks an index of vulnerabilities, and fails where it can't")
-    _examples()
-    copy = make_tree()
-    _docs(copy)
-    galaxy(copy)
-    if "quick" not in sys.argv[1:]:
-        sys.argv[1:] = []
+    sizes = sys.argv[1:]
+    if not {CHECK, TEST}.issuperset(sizes):
+        raise StepError(f"no size that has linters: {' '.join(sizes)}", f"Give {CHECK}, {TEST}, or nothing for all.")
+    for each in SIZES:
+        # galaxy-importer alone: it gives its own linter three minutes
+        together([lint for _name, size, lint in LINTERS if size == each and (not sizes or size in sizes)])
+    if not sizes:
         sanity.main()
+
+
+def _ruff() -> None:
+    ruff = VENV / "bin" / "ruff"
+    run("ruff check", [ruff, "check", "."], "Correct what it names; 'ruff check --fix' can do a part of it.")
+    run("ruff format", [ruff, "format", "--check", "."], "Give the command: build/venv/bin/ruff format")
+
+
+def _yamllint() -> None:
+    run("yamllint", [VENV / "bin" / "yamllint", "--strict", "."], "Correct what it names.")
+
+
+def _ansible_lint() -> None:
+    command = [str(VENV / "bin" / "ansible-lint"), "--nocolor"]
+    run("ansible-lint, profile production", command, "Correct what it names; nothing is skipped here.", env=ANSIBLE_ENV)
+
+
+def _changelog() -> None:
+    run("antsibull-changelog", [VENV / "bin" / "antsibull-changelog", "lint"], "Correct the fragment that it names; see CONTRIBUTING.md.")
+    say("- not audited here: what is pinned; 'make audit' asks an index of vulnerabilities, and fails where it can't")
 
 
 def _types() -> None:
@@ -57,11 +75,11 @@ def _examples() -> None:
     run("actionlint", command, "Correct what it names; it is built by Go 1.25 or newer, from the module proxy.", cwd=ROOT / "dev/actionlint", env=environment)
 
 
-def _docs(copy: pathlib.Path) -> None:
+def _docs() -> None:
     """Markup and references of all documentation. The dependencies are found beside the copy, and git must not take them for ignored files of this one."""
     command = [str(VENV / "bin" / "antsibull-docs"), "lint-collection-docs", "--plugin-docs", "--validate-collection-refs=dependent", "."]
     environment = {**ANSIBLE_ENV, "ANSIBLE_COLLECTIONS_PATH": str(TREE), "GIT_CEILING_DIRECTORIES": str(BUILD)}
-    run("antsibull-docs", command, "Correct the documentation that it names.", cwd=copy, env=environment)
+    run("antsibull-docs", command, "Correct the documentation that it names.", cwd=make_tree(), env=environment)
 
 
 def galaxy(copy: pathlib.Path) -> pathlib.Path:
@@ -104,6 +122,18 @@ def tarball(copy: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     (archive,) = folder.glob("*.tar.gz")
     return archive
 
+
+#: name, the smallest size that has it, and what runs it; they run beside each other, so that the longest come first
+LINTERS: typing.Tuple[typing.Tuple[str, str, typing.Callable[[], object]], ...] = (
+    ("ruff", CHECK, _ruff),
+    ("ansible-lint", CHECK, _ansible_lint),
+    ("mypy", CHECK, _types),
+    ("yamllint", CHECK, _yamllint),
+    ("antsibull-changelog", CHECK, _changelog),
+    ("check-jsonschema and actionlint", CHECK, _examples),
+    ("antsibull-docs", CHECK, _docs),
+    ("galaxy-importer", TEST, lambda: galaxy(make_tree())),
+)
 
 if __name__ == "__main__":
     guarded(main)

@@ -19,6 +19,7 @@ import typing
 import yaml
 
 from .lint import galaxy
+from .sizes import ALL
 from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, StepError, guarded, run, say
 
 SITE = BUILD / "release"
@@ -35,7 +36,7 @@ def main() -> None:
     parser.add_argument("--dry-run", action="store_true", help="do all but tests, commit and tag")
     given = parser.parse_args()
     refuse(ROOT, given.version, dry_run=given.dry_run)
-    if not given.dry_run and subprocess.call([sys.executable, "-m", "dev.test"], cwd=ROOT):
+    if not given.dry_run and subprocess.call([sys.executable, "-m", "dev.test", ALL], cwd=ROOT):
         raise StepError("the tests of what is to be released have failed", "Correct what they name, commit it, and give the command again.")
     try:
         archive = _prepare(given.version)

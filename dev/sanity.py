@@ -2,13 +2,21 @@
 
 """``ansible-test sanity`` without a single ignore, on the ansible-core releases that this Python can install.
 
-Each release has a virtual environment of its own below ``build/``, and looks at the copy of the checkout that dev/tree.py makes.
-The newest release runs all tests, on each Python of this machine. The older ones run those that can differ between releases: does it document itself, and on
-the oldest release, does it import on the oldest Python, where a node may have both. Which Python it is makes no more of a difference there.
+``python -m dev.sanity`` does what 'make test' has of it; arguments are sizes (``test-all``: what that one has more) and releases.
+
+Each release has a virtual environment of its own below ``build/``. The newest one runs all tests. What can differ between Pythons is looked at on the oldest
+one, which nodes may have, and on the controller's; the others come with the largest size. The older releases run what can differ between releases: does the
+collection document itself, and does it import on the oldest Python, where a node may have both. ansible-test names Python 3.8 as well, and looks at no file
+there: tests/config.yml says that it is too old.
+
+Invocations run beside each other: each has a copy of the checkout and a home of its own, since ``ansible-test`` keeps results in the one and makes virtual
+environments in the other without looking whether another one does the same.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 import pathlib
 import shutil
@@ -16,17 +24,55 @@ import sys
 import typing
 
 from . import pythons
-from .setup import make_environment
-from .steps import BUILD, CACHE, VENV, guarded, run, say
+from .cores import NEWEST, environment_of
+from .sizes import ALL, SIZES, TEST
+from .steps import BUILD, CACHE, VENV, StepError, guarded, run, say, together
 from .tree import TREE, make_tree
 
 PYTHONS = BUILD / "pythons"
+#: of nodes and observers; the newest is the newest that an ansible-core here knows
+_MINORS = range(9, 14)
 
+OLDEST, CONTROLLER, BETWEEN = "the oldest Python", "the controller's Python", "the other Pythons"
 _DOCUMENTATION = ("validate-modules", "ansible-doc", "runtime-metadata")
-#: release of ansible-core: tests to run, empty for all
-RELEASES: typing.Dict[str, typing.Tuple[str, ...]] = {"2.19": (), "2.18": _DOCUMENTATION, "2.16": _DOCUMENTATION}
-#: release that imports everything on the oldest Python besides
-OLDEST = "2.16"
+#: tests that run once for each Python; all others run on that of the controller
+ON_PYTHONS = ("compile", "import")
+
+
+@dataclasses.dataclass(frozen=True)
+class Invocation:
+    """A call of ansible-test.
+
+    :ivar size: the smallest that has it
+    :ivar tests: empty: all but those of ON_PYTHONS
+    :ivar pythons: for those of ON_PYTHONS
+    """
+
+    release: str
+    size: str
+    tests: typing.Tuple[str, ...] = ()
+    pythons: typing.Tuple[str, ...] = (CONTROLLER,)
+
+    @property
+    def name(self) -> str:
+        """What it does, on a line."""
+        on = f" on {' and '.join(self.pythons)}" if set(self.tests) & set(ON_PYTHONS) else ""
+        return f"ansible-core {self.release}: {', '.join(self.tests) or f'all tests but {ON_PYTHONS[0]} and {ON_PYTHONS[1]}'}{on}"
+
+    @property
+    def place(self) -> str:
+        """What its copy and its home have in their names; those of one place run one after the other."""
+        return "" if not self.tests else f"-{self.release}{'-pythons' if self.tests == ON_PYTHONS else ''}"
+
+
+#: the longest first: they run beside each other
+INVOCATIONS = (
+    Invocation(NEWEST, TEST),
+    Invocation(NEWEST, TEST, ON_PYTHONS, (OLDEST, CONTROLLER)),
+    Invocation("2.16", TEST, (*_DOCUMENTATION, "import"), (OLDEST,)),
+    Invocation(NEWEST, ALL, ON_PYTHONS, (BETWEEN,)),
+    Invocation("2.18", ALL, _DOCUMENTATION),
+)
 
 # ansible-test fetches pip's installer from a server of its own, unless it lies in its cache. This one does the same with what Python carries
 _BOOTSTRAP = """
@@ -41,51 +87,66 @@ _BOOTSTRAP_NAMES = ("get_pip_24_2.py", "get_pip_23_1_2.py")
 
 
 def main() -> None:
-    copy = make_tree()
-    home = CACHE / "ansible-test-home"
-    _lay_bootstrap(home)
+    words = sys.argv[1:] or [TEST]
+    known = {*SIZES, *(invocation.release for invocation in INVOCATIONS)}
+    if not known.issuperset(words):
+        raise StepError(f"no size and no release: {', '.join(sorted(set(words) - known))}", f"Give some of: {', '.join(sorted(known))}")
+    wanted = [invocation for invocation in INVOCATIONS if invocation.release in words or invocation.size in words]
     versions = _gather_pythons()
-    for release in sys.argv[1:] or RELEASES:
-        _sanity(release, copy, home, RELEASES[release])
-        if release == OLDEST:
-            _sanity(release, copy, home, ("import",), versions[0])
+    for release in dict.fromkeys(invocation.release for invocation in wanted):
+        environment_of(release)
+    places = dict.fromkeys(invocation.place for invocation in wanted)
+    together([functools.partial(_sanity, place, [each for each in wanted if each.place == place], versions) for place in places])
 
 
-def _sanity(release: str, copy: pathlib.Path, home: pathlib.Path, tests: typing.Sequence[str], python: str = "") -> None:
-    """:param tests: empty for all
-    :param python: empty for each on which a test can run
+def command_of(invocation: Invocation, versions: typing.Sequence[str]) -> typing.List[str]:
+    """The command line, but for the program; empty when this machine has none of the Pythons that it is for.
+
+    :param versions: Pythons of this machine, the oldest first
     """
-    if release == "2.19":
-        environment = VENV
-    else:
-        environment = BUILD / f"venv-core-{release}"
-        make_environment(environment, pathlib.Path(__file__).parent / f"sanity-{release}.txt")
-    command = [str(environment / "bin" / "ansible-test"), "sanity", "--color", "no"]
-    for test in tests:
-        command += ["--test", test]
-    if python:
-        command += ["--python", python]
+    controller = f"3.{sys.version_info.minor}"
+    by_name = {OLDEST: versions[:1], CONTROLLER: [controller], BETWEEN: [version for version in versions[1:] if version != controller]}
+    targets = dict.fromkeys(version for name in invocation.pythons for version in by_name[name])
+    if not targets:
+        return []
+    option, named = ("--test", invocation.tests) if invocation.tests else ("--skip-test", ON_PYTHONS)
+    tests = [word for test in named for word in (option, test)]
+    return ["sanity", "--color", "no", *tests, *[word for version in targets for word in ("--target-python", version)]]
+
+
+def _sanity(place: str, invocations: typing.Sequence[Invocation], versions: typing.Sequence[str]) -> None:
+    """:param invocations: of one place, and so of one release"""
+    tree, home = TREE.with_name(f"{TREE.name}{place}"), CACHE / f"ansible-test-home{place}"
+    release = invocations[0].release
+    copy = make_tree(tree)
+    _lay_bootstrap(home)
+    environment = environment_of(release)
     variables = {
         # ansible-test keeps its virtual environments below its home; there they outlive this checkout and touch nothing of the user
         "HOME": str(home),
         "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR", str(pathlib.Path.home() / ".cache" / "pip")),
         "PATH": os.pathsep.join([str(environment / "bin"), str(VENV / "bin"), str(PYTHONS), *pythons.plain_path()]),
-        "ANSIBLE_COLLECTIONS_PATH": str(TREE),
+        "ANSIBLE_COLLECTIONS_PATH": str(tree),
         "GIT_CEILING_DIRECTORIES": str(BUILD),
     }
     remedy = f"Correct what it names; alone it is run by: build/venv/bin/python -m dev.sanity {release}"
-    run(f"ansible-test sanity, ansible-core {release}{f', import on Python {python}' if python else ''}", command, remedy, cwd=copy, env=variables)
+    for invocation in invocations:
+        command = command_of(invocation, versions)
+        if command:
+            run(f"ansible-test sanity, {invocation.name}", [environment / "bin" / "ansible-test", *command], remedy, cwd=copy, env=variables)
+        else:
+            say(f"- not run, since no Python of this machine is for it: {invocation.name}")
 
 
 def _gather_pythons() -> typing.List[str]:
-    """Links to the Pythons of this machine that start, so that modules are compiled and imported by each of them, the oldest one of a node first of all.
+    """Links to the Pythons of this machine that start, so that modules are compiled and imported by them.
 
     :returns: their versions, the oldest first
     """
     shutil.rmtree(PYTHONS, ignore_errors=True)
     PYTHONS.mkdir(parents=True)
     found = []
-    for minor, path in pythons.find(range(9, 14)).items():
+    for minor, path in pythons.find(_MINORS).items():
         (PYTHONS / f"python3.{minor}").symlink_to(path)
         found.append(f"3.{minor}")
     say(f"- Pythons for compile and import: {', '.join(found)}")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -124,6 +125,21 @@ def run(
             tail = "\n".join(f"  | {line}" for line in text.splitlines()[-_TAIL_LINES:])
             raise StepError(f"'{name}' ended with {code}; all of its output: {path.relative_to(ROOT)}\n{tail}", remedy)
     return text
+
+
+def together(calls: typing.Iterable[typing.Callable[[], object]]) -> None:
+    """Run calls beside each other, as many at a time as there are processors, and all of them to their end.
+
+    :raises StepError: some failed: what each of them says
+    """
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        errors = [error for error in (end.exception() for end in [pool.submit(call) for call in calls]) if error]
+    failed = [error for error in errors if isinstance(error, StepError)]
+    for error in errors:
+        if error not in failed:
+            raise error
+    if failed:
+        raise StepError("\n".join(map(str, failed)), "\n".join(dict.fromkeys(error.remedy for error in failed)))
 
 
 def guarded(main: typing.Callable[[], typing.Optional[int]]) -> typing.NoReturn:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All tests, in the order of their cost; the first part that fails ends it. One lab serves molecule and the tests on the lab, and is taken down at the end.
+"""All tests of a size: ``python -m dev.test [check | test | test-all]``, as the targets of make call it. What they hold is in dev/parts.py.
 
-The lab is built beside all that needs no lab, which leaves a processor idle now and then: on a fresh machine that takes longest of all. No guest runs yet.
+The first part that fails ends it. One lab serves molecule and the tests on the lab, and is taken down at the end. It is built beside all that needs no lab,
+which leaves a processor idle now and then: on a fresh machine that takes longest of all. No guest runs yet.
 """
 
 from __future__ import annotations
@@ -14,25 +15,23 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import typing
 
-from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, log_of, say
+from . import times
+from .parts import ALONE, BESIDE, END, LAB, Part, parts_of
+from .sizes import SIZES, TEST
+from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, StepError, log_of, say
 
-PYTHON = str(VENV / "bin" / "python")
-MOLECULE = [str(VENV / "bin" / "molecule")]
-# its frame around Ansible's output folds the lines that name a cause
-UNFRAMED = {"MOLECULE_COMMAND_BORDERS": "false"}
-# dev.sanity has made its environment by then
-_ON_OLDEST = ("green_twice", "wrong_type", "broken_role", "never_dropped", "busy_server")
-OLDEST = [PYTHON, "-m", "pytest", "-n", "auto", *[f"tests/unit/house/test_{name}.py" for name in ("frame", "report_archive")], "-k", " or ".join(_ON_OLDEST)]
-#: cores on which each string is a template that nobody marks
-UNTAGGED = ("2.16", "2.18")
-HOSTILE = [PYTHON, "-m", "pytest", "-n", "auto", "tests/unit/hostile/test_templates.py"]
 # how Ansible, pytest and our own tools begin a line that names a cause
 _CAUSE = re.compile(r"^(\x1b\[[0-9;]*m|\s)*(fatal: |\[ERROR\]|E  |FAILED|ERROR)")
 _CAUSES = 20
 _CAUSE_CHARACTERS = 600
+# how a build of the lab begins that was not in the cache (lab/cache.py)
+_MADE = re.compile(r"^- build ", re.MULTILINE)
+
+Failed = typing.Optional[pathlib.Path]
 
 
 def main() -> int:
@@ -40,19 +39,17 @@ def main() -> int:
 
     :returns: exit code: 0, or 1 when a part failed
     """
+    size = (sys.argv[1:] or [TEST])[0]
+    if size not in SIZES:
+        sys.exit(f"FAILED: there is no size '{size}'\nWhat to do: Give one of {', '.join(SIZES)}.")
+    run = Run()
     start, begun = time.monotonic(), time.time()
-    # galaxy-importer gives its linter three minutes: nothing may be taken from it
-    with _beside("lab build", ["nice", "-n", "19", PYTHON, "-m", "lab", "build"]) as built:
-        failed = (
-            _part("lint", [PYTHON, "-m", "dev.lint"])
-            or _part("tests without a lab", [PYTHON, "-m", "dev.unit"])
-            or _part("molecule, scenario judge", [*MOLECULE, "test", "--scenario-name", "judge"], UNFRAMED)
-            or _part("the frame on the oldest ansible-core", OLDEST, _core("2.16"))
-            or next((log for log in (_part(f"hostile texts on ansible-core {core}", HOSTILE, _core(core)) for core in UNTAGGED) if log), None)
-            or built()
-        )
-    failed = failed or _on_the_lab()
-    say(f"== {'FAILED' if failed else 'all tests passed'} after {time.monotonic() - start:.0f} s")
+    try:
+        failed = run.run(parts_of(size))
+    finally:
+        total = time.monotonic() - start
+        _tell_times(size, run, total)
+    say(f"== {'FAILED' if failed else f'all of make {size} passed'} after {total:.0f} s")
     if failed:
         # once more as the last words: the clean-up has scrolled them away, and many a CI shows the end alone
         say(f"== what failed, of {failed.relative_to(ROOT)}:")
@@ -61,82 +58,122 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _core(release: str) -> typing.Dict[str, str]:
-    """What makes tests run the ansible-playbook of a release."""
-    return {"LINERATE_ANSIBLE_PLAYBOOK": str(BUILD / f"venv-core-{release}" / "bin" / "ansible-playbook")}
-
-
-def _on_the_lab() -> typing.Optional[pathlib.Path]:
-    """Molecule first: it wants the lab as it is made. Its destroy comes last, also when something failed, and ends the namespace that the rest is in."""
-    inside = [PYTHON, "-m", "lab", "exec"]
+def _tell_times(size: str, run: Run, total: float) -> None:
+    """Nothing fails by it."""
+    times.keep(size, run.times, total)
     try:
-        failed = (
-            _part("lab", [PYTHON, "-m", "lab", "up"])
-            or _part("molecule, scenario default", [*inside, *MOLECULE, "test", "--scenario-name", "default", "--destroy", "never"], UNFRAMED)
-            or _part("tests on the lab", [PYTHON, "-m", "pytest", "tests/lab", "-m", "not thorough", "--durations", "20"])
-        )
-    finally:
-        # molecule leaves out what it does not remember having made; the second one proves in any case that nothing is left
-        destroyed = _part("molecule destroy", [*MOLECULE, "destroy", "--scenario-name", "default"], UNFRAMED)
-        down = _part("lab down", [PYTHON, "-m", "lab", "down"])
-    return failed or destroyed or down
+        known = times.read_page(times.PAGE.read_text(encoding="utf-8"))
+    except StepError as error:
+        say(f"== times; nothing to compare them with: {error}")
+        known = {}
+    else:
+        say("== times, and what they were before by docs/lab.md")
+    for line in times.show(run.times, known):
+        say(f"  {line}")
 
 
-@contextlib.contextmanager
-def _beside(name: str, command: typing.Sequence[str]) -> typing.Iterator[typing.Callable[[], typing.Optional[pathlib.Path]]]:
-    """Run a part beside others, which have the terminal; unless it is waited for, it ends with them.
+class Run:
+    """Parts that run, and what they took.
 
-    :returns: waits for the part, and returns as ``_part`` does
+    :ivar times: of those that ended, in this order
     """
-    start = time.monotonic()
-    log = log_of(f"test {name}")
-    # with what it starts: a compiler would go on
-    with (
-        log.open("wb") as kept,
-        subprocess.Popen(command, cwd=ROOT, env=_environment(), stdout=kept, stderr=subprocess.STDOUT, start_new_session=True) as process,
-    ):
-        # each session has the same share of the processor where the kernel groups by them, whatever nice says
-        with contextlib.suppress(OSError):
-            pathlib.Path(f"/proc/{process.pid}/autogroup").write_text("19", encoding="ascii")
 
-        def wait() -> typing.Optional[pathlib.Path]:
-            process.wait()
-            sys.stdout.write(log.read_text(encoding="utf-8", errors="replace"))
-            return _ended(f"{name}, beside what is above", process.returncode, start, log)
+    def __init__(self) -> None:
+        self.times: typing.List[times.Time] = []
 
+    def run(self, parts: typing.Iterable[Part]) -> Failed:
+        """Run them, each in its place.
+
+        :returns: nothing, or where the output of the first part lies that failed
+        """
+        at = {place: [part for part in parts if part.place == place] for place in (BESIDE, ALONE, LAB, END)}
+        with contextlib.ExitStack() as stack:
+            # galaxy-importer gives its linter three minutes: nothing may be taken from it
+            waits = [stack.enter_context(self.beside(part)) for part in at[BESIDE]]
+            failed = self._first(at[ALONE]) or next((log for log in (wait() for wait in waits) if log), None)
+        if failed:
+            return failed
         try:
-            yield wait
+            failed = self._first(at[LAB])
         finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGTERM)
+            ends = [self.part(part) for part in at[END]]
+        return failed or next((log for log in ends if log), None)
+
+    def _first(self, parts: typing.Iterable[Part]) -> Failed:
+        return next((log for log in map(self.part, parts) if log), None)
+
+    @contextlib.contextmanager
+    def beside(self, part: Part) -> typing.Iterator[typing.Callable[[], Failed]]:
+        """Run a part beside others, which have the terminal; unless it is waited for, it ends with them.
+
+        :returns: waits for the part, and returns as ``part`` does
+        """
+        start = time.monotonic()
+        log = log_of(f"test {part.name}")
+        ended: typing.List[typing.Tuple[float, float]] = []
+        # with what it starts: a compiler would go on
+        with (
+            log.open("wb") as kept,
+            subprocess.Popen(
+                part.command, cwd=ROOT, env=_environment(part.environment), stdout=kept, stderr=subprocess.STDOUT, start_new_session=True
+            ) as process,
+        ):
+            # each session has the same share of the processor where the kernel groups by them, whatever nice says
+            with contextlib.suppress(OSError):
+                pathlib.Path(f"/proc/{process.pid}/autogroup").write_text("19", encoding="ascii")
+            # its end is when it ends, and not when the others have
+            reaper = threading.Thread(target=lambda: ended.append((_reap(process), time.monotonic() - start)), daemon=True)
+            reaper.start()
+
+            def wait() -> Failed:
+                reaper.join()
+                sys.stdout.write(log.read_text(encoding="utf-8", errors="replace"))
+                return self._ended(part.name, process.returncode, *ended[0], log, ", beside what is above")
+
+            try:
+                yield wait
+            finally:
+                if reaper.is_alive():
+                    os.killpg(process.pid, signal.SIGTERM)
+                    reaper.join()
+                    self._ended(part.name, process.returncode, *ended[0], log, ", ended with what is above")
+
+    def part(self, part: Part) -> Failed:
+        """Run a part; its output is shown as it comes, and kept.
+
+        :returns: nothing, or where the output of a part lies that failed
+        """
+        say(f"== {part.name}")
+        start = time.monotonic()
+        log = log_of(f"test {part.name}")
+        with (
+            log.open("wb") as kept,
+            subprocess.Popen(part.command, cwd=ROOT, env=_environment(part.environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process,
+        ):
+            for line in typing.cast(typing.BinaryIO, process.stdout):
+                kept.write(line)
+                sys.stdout.buffer.write(line)
+                sys.stdout.flush()
+            processor = _reap(process)
+        return self._ended(part.name, process.returncode, processor, time.monotonic() - start, log)
+
+    def _ended(self, name: str, code: int, processor: float, wall: float, log: pathlib.Path, how: str = "") -> Failed:
+        builds = name.startswith(times.BUILDS) and code == 0
+        cached = not _MADE.search(log.read_text(encoding="utf-8", errors="replace")) if builds else None
+        self.times.append(times.Time(name, round(wall, 1), round(processor, 1), cached, code != 0))
+        say(f"== {name}{how}: {'ok' if code == 0 else f'FAILED with {code}'}, {wall:.0f} s")
+        return log if code else None
 
 
-def _environment(more: typing.Optional[typing.Mapping[str, str]] = None) -> typing.Dict[str, str]:
-    return {**os.environ, **ANSIBLE_ENV, "PYTHONUNBUFFERED": "1", **(more or {})}
+def _reap(process: subprocess.Popen[bytes]) -> float:
+    """Wait for a process; seconds of a processor that it and what it has waited for took."""
+    _pid, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime
 
 
-def _part(name: str, command: typing.Sequence[str], environment: typing.Optional[typing.Mapping[str, str]] = None) -> typing.Optional[pathlib.Path]:
-    """Run a part; its output is shown as it comes, and kept.
-
-    :returns: nothing, or where the output of a part lies that failed
-    """
-    say(f"== {name}")
-    start = time.monotonic()
-    log = log_of(f"test {name}")
-    with (
-        log.open("wb") as kept,
-        subprocess.Popen(command, cwd=ROOT, env=_environment(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process,
-    ):
-        for line in typing.cast(typing.BinaryIO, process.stdout):
-            kept.write(line)
-            sys.stdout.buffer.write(line)
-            sys.stdout.flush()
-    return _ended(name, process.returncode, start, log)
-
-
-def _ended(name: str, code: int, start: float, log: pathlib.Path) -> typing.Optional[pathlib.Path]:
-    say(f"== {name}: {'ok' if code == 0 else f'FAILED with {code}'}, {time.monotonic() - start:.0f} s")
-    return log if code else None
+def _environment(more: typing.Mapping[str, str]) -> typing.Dict[str, str]:
+    return {**os.environ, **ANSIBLE_ENV, "PYTHONUNBUFFERED": "1", **more}
 
 
 def _causes(output: str) -> typing.List[str]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A copy of the checkout at ``build/tree/ansible_collections/linerate/rdma``.
+"""A copy of the checkout at ``build/tree/ansible_collections/linerate/rdma``, or below another folder than ``build/tree``.
 
 ``ansible-test`` and ``antsibull-docs`` want a collection at a real path of that form, inside a git repository, and take no link for it.
 The copy holds what git tracks and what it would track; so uncommitted work is looked at too.
@@ -15,16 +15,19 @@ import subprocess
 from .steps import BUILD, COLLECTIONS, ROOT
 
 TREE = BUILD / "tree"
-COPY = TREE / "ansible_collections" / "linerate" / "rdma"
 
 
-def make_tree() -> pathlib.Path:
-    """Make or refresh the copy and return its path. Files that did not change keep their times, so that caches stay good."""
+def make_tree(tree: pathlib.Path = TREE) -> pathlib.Path:
+    """Make or refresh the copy and return its path. Files that did not change keep their times, so that caches stay good.
+
+    :param tree: of its own for each ``ansible-test`` that runs beside another one: it keeps results and caches in the copy
+    """
+    copy = tree / "ansible_collections" / "linerate" / "rdma"
     listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True).stdout
     names = {name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()}
-    COPY.mkdir(parents=True, exist_ok=True)
-    for path in sorted(COPY.rglob("*"), reverse=True):
-        relative = path.relative_to(COPY).as_posix()
+    copy.mkdir(parents=True, exist_ok=True)
+    for path in sorted(copy.rglob("*"), reverse=True):
+        relative = path.relative_to(copy).as_posix()
         if relative.split("/")[0] in (".git", "tests/output"):
             continue
         if path.is_dir() and not path.is_symlink():
@@ -33,14 +36,14 @@ def make_tree() -> pathlib.Path:
         elif relative not in names:
             path.unlink()
     for name in sorted(names):
-        source, target = ROOT / name, COPY / name
+        source, target = ROOT / name, copy / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists() or target.read_bytes() != source.read_bytes() or target.stat().st_mode != source.stat().st_mode:
             shutil.copy2(source, target)
-    link = TREE / "ansible_collections" / "kubernetes"
+    link = tree / "ansible_collections" / "kubernetes"
     if not link.exists():
         link.symlink_to(COLLECTIONS / "ansible_collections" / "kubernetes")
-    if not (COPY / ".git").exists():
-        subprocess.run(["git", "init", "--quiet"], cwd=COPY, check=True)
-    subprocess.run(["git", "add", "--all", "--force"], cwd=COPY, check=True)
-    return COPY
+    if not (copy / ".git").exists():
+        subprocess.run(["git", "init", "--quiet"], cwd=copy, check=True)
+    subprocess.run(["git", "add", "--all", "--force"], cwd=copy, check=True)
+    return copy

@@ -9,15 +9,14 @@ import pathlib
 import sys
 import tempfile
 
-import hypothesis
 import pytest
+
+from tests.unit.examples import register_profiles
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COLLECTIONS = ROOT / "build" / "collections"
 
-# a slow machine is no failure; the same examples on each run, so that a red run can be looked at
-hypothesis.settings.register_profile("linerate", deadline=None, derandomize=True, database=None, max_examples=60)
-hypothesis.settings.load_profile("linerate")
+register_profiles()
 
 sys.path.insert(0, str(COLLECTIONS))
 if importlib.util.find_spec("ansible_collections.linerate.rdma") is None:

@@ -16,6 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import gathered, take
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
+from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from tests.unit.run.test_sync import NODE, POD, POLICY, STATE, booted, changed
 
 Resource = typing.Dict[str, typing.Any]
@@ -48,7 +49,7 @@ CHANGES = st.one_of(
 
 
 @given(st.lists(st.lists(CHANGES, max_size=4), max_size=6), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_with_a_memory_the_same_is_said_of_each_world(steps: typing.Sequence[typing.Sequence[Change]], drained: bool) -> None:
     judges = memory.Judges(TARGETS)
     world = ClusterState()
@@ -63,7 +64,7 @@ def test_with_a_memory_the_same_is_said_of_each_world(steps: typing.Sequence[typ
 
 
 @given(st.lists(CHANGES, max_size=12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_gathered_changes_make_the_same_world(news: typing.Sequence[Change]) -> None:
     one = other = ClusterState()
     for change in news:

@@ -28,6 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import keep, kept
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_head, read_records, write_record
+from ansible_collections.linerate.rdma.tests.unit.examples import examples
 
 UTILS = pathlib.Path(__file__).resolve().parents[3] / "plugins" / "module_utils"
 SCENARIO = pathlib.Path(__file__).resolve().parents[3] / "extensions" / "molecule" / "judge" / "run"
@@ -337,7 +338,7 @@ def test_a_secret_in_the_first_of_two_keys_is_refused_with_the_file(tmp_path: pa
 
 
 @hypothesis.given(some.binary(max_size=200), some.sampled_from(FILES))
-@hypothesis.settings(max_examples=40)
+@hypothesis.settings(max_examples=examples(40))
 def test_any_bytes_are_an_error_that_names_the_file(content: bytes, name: str) -> None:
     with tempfile.TemporaryDirectory() as made:
         path = pathlib.Path(made) / name

@@ -2,8 +2,8 @@
 
 """Texts of a hostile cluster under a real ansible-playbook: none is taken for a template, and none reaches the command line of ssh.
 
-Each text would leave a file behind if it were a template. The core is the newest one, or that of LINERATE_ANSIBLE_PLAYBOOK: dev/test.py runs this file on the
-oldest cores, where each string is a template unless it is marked.
+Each text would leave a file behind if it were a template. The core is the newest one, or that of LINERATE_ANSIBLE_PLAYBOOK: dev/parts.py has this file on the
+oldest cores as well, where each string is a template unless it is marked.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import without_effects
+
+pytestmark = pytest.mark.processes
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = str(ROOT / "build" / "collections")

@@ -18,6 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operand impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import Channels
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Shell, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
+from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.parse.test_pod_shell import Pipe
 from ansible_collections.linerate.rdma.tests.unit.run import test_pairs
 
@@ -53,7 +54,7 @@ def test_a_newline_in_a_word_is_no_second_command(ends: str, tmp_path: pathlib.P
     assert not mark.exists()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.text(st.characters(codec=None), min_size=1), min_size=1, max_size=4))
 def test_each_command_is_one_line_or_refused(words: typing.List[str]) -> None:
     wire = Wire()

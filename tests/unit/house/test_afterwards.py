@@ -17,6 +17,8 @@ import pytest
 from tests.unit.house import test_frame as frame
 from tests.unit.house.conftest import make_fabrics
 
+pytestmark = pytest.mark.processes
+
 # the copy of the collection with tiny stages
 collections = frame.collections
 

@@ -16,6 +16,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import heed
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 

@@ -22,6 +22,8 @@ from ansible_collections.linerate.rdma.tests.unit.modules.test_cluster_doors imp
 from ansible_collections.linerate.rdma.tests.unit.modules.test_images_info import HELM
 from ansible_collections.linerate.rdma.tests.unit.registry_server import Registry
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RUN = "20260102T030405Z-aaaaaa"
 

@@ -21,6 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from tests.unit.house import intent_schema
 
 DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
@@ -121,7 +122,7 @@ def test_what_can_be_wished_is_taken_by_both(variables: Data) -> None:
 
 
 @hypothesis.given(INTENTS, some.data())
-@hypothesis.settings(max_examples=300, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+@hypothesis.settings(max_examples=examples(300), suppress_health_check=[hypothesis.HealthCheck.too_slow])
 def test_what_is_damaged_is_taken_or_refused_by_both(variables: Data, draw: some.DataObject) -> None:
     damaged = copy.deepcopy(variables)
     container, key = draw.draw(some.sampled_from([place for place in places(damaged) if place[1] != "ntp_servers"]))

@@ -18,6 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.discover impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, load_exactly, to_data
+from ansible_collections.linerate.rdma.tests.unit.examples import examples
 
 
 class TaggedText(str):
@@ -161,7 +162,7 @@ def test_tagged_values_become_plain(tree: Tree) -> None:
 
 
 @hypothesis.given(TREE, some.data())
-@hypothesis.settings(max_examples=300)
+@hypothesis.settings(max_examples=examples(300))
 def test_damaged_data_is_refused_alike(tree: Tree, draw: some.DataObject) -> None:
     data = copy.deepcopy(to_data(tree))
     for _damage in range(draw.draw(some.integers(1, 2))):
@@ -185,7 +186,7 @@ TYPES: typing.Tuple[typing.Any, ...] = (
 
 
 @hypothesis.given(some.sampled_from(TYPES), ANYTHING)
-@hypothesis.settings(max_examples=300)
+@hypothesis.settings(max_examples=examples(300))
 def test_any_data_is_taken_or_refused_alike(cls: typing.Any, data: typing.Any) -> None:
     same(cls, data)
 

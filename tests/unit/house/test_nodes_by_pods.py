@@ -27,6 +27,8 @@ from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY, 
 from ansible_collections.linerate.rdma.tests.unit.fake_observers import IMAGE, World
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = ROOT / "build" / "collections" / "ansible_collections"
 RUN = "20260102T030405Z-aaaaaa"

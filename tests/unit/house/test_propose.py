@@ -20,6 +20,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._propose import Prop
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 NODES = ("worker-1", "worker-2")
 LABEL = {"feature.node.kubernetes.io/network-sriov.capable": "true"}

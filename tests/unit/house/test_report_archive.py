@@ -17,6 +17,8 @@ import pytest
 from ansible_collections.linerate.rdma.tests.unit.put_server import PutServer
 from tests.unit.report.test_history import a_run, run_of
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 WORD = "5ecret-0123456789"
 

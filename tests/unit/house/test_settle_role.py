@@ -22,6 +22,8 @@ from ansible_collections.linerate.rdma.tests.unit.firmware_node import ADDRESSES
 from ansible_collections.linerate.rdma.tests.unit.roll_world import World
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RUN, NODE = "20260102T030405Z-aaaaaa", "worker-1"
 FIRST = ADDRESSES[0]

@@ -17,6 +17,8 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RUN = "20260102T030405Z-aaaaaa"
 FABRIC: typing.Dict[str, typing.Any] = {

@@ -19,6 +19,8 @@ from ansible.executor.stats import AggregateStats
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import Stage, changed, in_short, lines_of, span, tone, usual, waiting
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOREIGN = """
 - name: A play of somebody else

@@ -21,6 +21,8 @@ from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
 from ansible_collections.linerate.rdma.tests.unit.plan.test_tuning_settings import FABRIC
 from ansible_collections.linerate.rdma.tests.unit.run.test_set_tuning import NODES, World, profile
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = ROOT / "build" / "collections"
 RUN = "20260102T030405Z-aaaaaa"

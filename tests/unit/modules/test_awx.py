@@ -30,6 +30,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.awx import a
 from ansible_collections.linerate.rdma.plugins.module_utils._render.awx_templates import templates
 from ansible_collections.linerate.rdma.tests.unit.awx_server import TOKEN, AwxServer
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SECRET = "hook-s3cret"
 WANTED = AwxWanted(

@@ -27,6 +27,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
 from lab.bmc.server import Fault
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RUN = "20260102T030405Z-aaaaaa"
 WRONG = "an0ther-w0rd"

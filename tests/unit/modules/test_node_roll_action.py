@@ -31,6 +31,8 @@ from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
 from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Server, World, merged
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/linerate-rdma"
 

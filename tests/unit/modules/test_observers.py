@@ -25,6 +25,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils import _observer
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import size
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RUN = "20260102T030405Z-aaaaaa"
 NODES = ("broken", "far", "good")

@@ -19,6 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import t
 from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, is_free, redact
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, read_start
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+from ansible_collections.linerate.rdma.tests.unit.examples import examples
 
 RUN = "20260102T030405Z-aaaaaa"
 TIME = "2026-01-02T03:04:05+00:00"
@@ -249,7 +250,7 @@ PLAIN = some.recursive(
 
 
 @hypothesis.given(PLAIN, some.text(max_size=25), some.from_regex(r"\A[a-z][a-z0-9_]{0,63}\Z"))
-@hypothesis.settings(max_examples=50)
+@hypothesis.settings(max_examples=examples(50))
 def test_what_is_written_is_read_back_the_same(value: typing.Any, node: str, kind: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = FactFolder(name, RUN)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas, PcieLink, Sriov, VfAdministration
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
+from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import (
     SIX_HCAS,
     Tree,
@@ -440,7 +441,7 @@ def test_a_dangling_function(tree: Tree) -> None:
     assert any("vanished" in error for error in node.errors)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_whatever_the_files_hold_the_node_is_read(data: st.DataObject) -> None:
     """Each value is one that its file holds, or unread and said."""

@@ -36,6 +36,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import items_of, mapping_at
 from ansible_collections.linerate.rdma.tests.unit import olm_world
+from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import PLACED, bridge, resource, space, sriov_body
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
@@ -856,7 +857,7 @@ def test_data_with_a_hostile_value_anywhere() -> None:
                         outcome(parsed.call, changed(sample, path, value))
 
 
-@hypothesis.settings(max_examples=25)
+@hypothesis.settings(max_examples=examples(25))
 @hypothesis.given(
     garbage=some.recursive(
         some.none() | some.booleans() | some.text(max_size=5), lambda inner: some.lists(inner) | some.dictionaries(some.text(max_size=5), inner)

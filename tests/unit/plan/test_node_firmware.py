@@ -27,6 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.observers imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import ByOperator
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import Before, OfHost, hosts_of, of_host, of_nodes, to_set
+from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
 NODE, ADDRESS = "node-1", "0000:10:00.0"
@@ -118,7 +119,7 @@ def test_a_bluefield_in_dpu_mode_is_not_set_and_one_in_nic_mode_is() -> None:
 
 
 @hypothesis.given(some.sampled_from(["True(1)", "False(0)", None, "?"]), some.sampled_from(["True(1)", "False(0)", None, "?"]))
-@hypothesis.settings(max_examples=16, deadline=None)
+@hypothesis.settings(max_examples=examples(16), deadline=None)
 def test_nothing_is_set_that_is_stored_or_not_known(stored: typing.Optional[str], current: typing.Optional[str]) -> None:
     found = to_set(host(Setting("ATS_ENABLED", stored, current), wishes=FirmwareWishes(ats_enabled=False)), ())
     assert bool(found) is (stored in ("True(1)", "?"))

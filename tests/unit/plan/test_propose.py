@@ -49,6 +49,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.differ
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import propose
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.seen import Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._render.proposal import render
+from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, MIXED, PAIR, ROCE, Shape, healthy
 
 Data = typing.Dict[str, typing.Any]
@@ -433,7 +434,7 @@ networks = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(["pods", "services", "node", "attachment"]), networks), max_size=12))
 def test_the_range_overlaps_nothing_and_is_large_enough(taken: typing.List[typing.Tuple[typing.Any, str]]) -> None:
     addresses = AddressFacts(tuple(Taken(kind, network, "somebody") for kind, network in taken), 1)

@@ -20,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.matrix impor
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.seen import Seen, no_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import Made, World, records
 from ansible_collections.linerate.rdma.tests.unit.report.test_report import Page
 
@@ -230,7 +231,7 @@ def test_hostile_names_change_no_element(name: str) -> None:
 
 
 @hypothesis.given(some.text(max_size=20))
-@hypothesis.settings(max_examples=25)
+@hypothesis.settings(max_examples=examples(25))
 def test_any_name_changes_no_element(name: str) -> None:
     world = World(nodes=2, rails=1, on_leaf=1, rounds=1, cut=(0, 1))
     assert Page(page(records(dataclasses.replace(world, name=name)))).tags == Page(page(records(world))).tags

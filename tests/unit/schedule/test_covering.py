@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.text import p
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, coverage
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, apart, cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import End, Ways
+from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, parts, rail_parts, rail_tree, tree
 
 
@@ -35,7 +36,7 @@ def use_of(ways: Ways, found: Cover) -> Coverage:
 
 
 @hypothesis.given(leaves=some.integers(2, 6), spines=some.integers(1, 4), more=some.integers(0, 3))
-@hypothesis.settings(max_examples=25, deadline=None)
+@hypothesis.settings(max_examples=examples(25), deadline=None)
 def test_all_links_are_covered_in_both_directions_where_hosts_are_enough(leaves: int, spines: int, more: int) -> None:
     ways = fat_tree(leaves, spines, max(2, spines) + more)
     found = cover(ways)
@@ -123,7 +124,7 @@ def test_where_rails_share_spines_there_is_a_round_between_the_rails_of_each_hos
 
 
 @hypothesis.given(hosts=some.integers(2, 5), rails=some.integers(2, 8), spines=some.integers(1, 5), units=some.integers(1, 3), seed=some.integers(0, 99))
-@hypothesis.settings(max_examples=40, deadline=None)
+@hypothesis.settings(max_examples=examples(40), deadline=None)
 def test_no_direction_is_used_twice_in_a_turn_whatever_the_tables(hosts: int, rails: int, spines: int, units: int, seed: int) -> None:
     """What goes up takes a spine that a draw chose, so that flows meet."""
     topology, tables, ends = rail_parts(hosts, rails, spines, units)
