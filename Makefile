@@ -4,10 +4,13 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site test lab lab-down lab-status lint audit unit browser runner faults jobs machines nvidia openshift docs release clean-cache
+.PHONY: help demo setup site test lab lab-down lab-status lint audit unit browser runner faults jobs machines nvidia openshift docs release clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
+
+demo: ## a first look, in a minute and without a lab: judges a made-up fleet twice, as it should be and with four faults; wants Python 3.10 or newer
+	@$(PYTHON) -m dev.demo
 
 setup: ## virtual environment and collections, below build/
 	@$(PYTHON) -m dev.setup
