@@ -9,7 +9,7 @@ INVENTORY ?= inventory/lab
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
 
-demo: ## a first look, in a minute and without a lab: judges a made-up fleet twice, as it should be and with four faults; wants Python 3.10 or newer
+demo: ## a first look in a minute, without lab and root, at a made-up fleet, first as it should be, then with four faults; wants Python 3.10 or newer
 	@$(PYTHON) -m dev.demo
 
 setup: ## virtual environment and collections, below build/
