@@ -24,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.platform impo
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import facts as fact_files
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack
 from ansible_collections.linerate.rdma.tests.unit.truth.breaks import kind_of
-from ansible_collections.linerate.rdma.tests.unit.truth.fleet import Fleet, Shape, healthy
+from ansible_collections.linerate.rdma.tests.unit.truth.fleet import RATE, Fleet, Shape, healthy
 from ansible_collections.linerate.rdma.tests.unit.truth.folder import ROOT, STARTED, write
 
 #: where the archives are
@@ -83,7 +83,7 @@ def _halve_cable(facts: Facts) -> None:
     guid = next(hca for hca in _value(facts, "hcas", node).hcas if hca.name == device).ports[0].guid
 
     def halved(hca: Hca) -> Hca:
-        return dataclasses.replace(hca, ports=(dataclasses.replace(hca.ports[0], width=2, rate_gbps=hca.ports[0].rate_gbps / 2),))
+        return dataclasses.replace(hca, ports=(dataclasses.replace(hca.ports[0], width=2, rate_gbps=RATE / 2),))
 
     _on(facts, "hcas", node, _hca(device, halved))
     _relink(facts, lambda link: dataclasses.replace(link, width=2) if link.b.port_guid == guid else link)
