@@ -46,6 +46,7 @@ def test_the_healthy_fleet_is_green_and_the_other_one_shows_each_fault_and_no_ot
     assert green.startswith("linerate.rdma: GREEN - 13 stages, ") and green.endswith(f"report: {tmp_path}/healthy/judged/report.html")
     assert not_green.startswith("linerate.rdma: NOT GREEN - stage fabric: 2 fail (fabric.uplinks on demo-leaf-5-2 and 1 more) - ")
     assert not_green.endswith(f"report: {tmp_path}/faulty/judged/report.html") and "linerate.rdma.site" in like_it
+    assert "\n".join(lines[-3:]).replace(str(tmp_path), "build/demo") in (ROOT / "README.md").read_text(encoding="utf-8"), "the README shows how it ends"
     for name in ("healthy", "faulty"):
         page = (tmp_path / name / "judged" / "report.html").read_text(encoding="utf-8")
         assert f"made-up-{name}" in page and "made up, of no hardware" in page
