@@ -4,10 +4,13 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site check test test-all lab lab-down lab-status lint audit unit browser runner faults jobs machines nvidia openshift docs release clean-cache
+.PHONY: help demo setup site check test test-all lab lab-down lab-status lint audit unit browser runner faults jobs machines nvidia openshift docs release clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
+
+demo: ## a first look in a minute, without lab and root, at a made-up fleet, first as it should be, then with four faults; wants Python 3.10 or newer
+	@$(PYTHON) -m dev.demo
 
 setup: ## virtual environment and collections, below build/
 	@$(PYTHON) -m dev.setup

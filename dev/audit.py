@@ -18,8 +18,9 @@ ENVIRONMENT = BUILD / "venv-audit"
 
 
 def pinned() -> typing.List[pathlib.Path]:
-    """All lists of exact versions, those of the sanity tests among them."""
-    return [*(folder / f"{name}.txt" for name, folder in LISTS.items()), *sorted((ROOT / "dev").glob("sanity-*.txt"))]
+    """All lists of exact versions, those of the sanity tests and of the first look among them."""
+    of_releases = [path for name in ("demo-*.txt", "sanity-*.txt") for path in sorted((ROOT / "dev").glob(name))]
+    return [*(folder / f"{name}.txt" for name, folder in LISTS.items()), *of_releases]
 
 
 def requirements(paths: typing.Iterable[pathlib.Path]) -> typing.List[str]:

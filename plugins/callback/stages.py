@@ -184,6 +184,7 @@ class CallbackModule(Default):
         if not self._quiet:
             super().v2_runner_item_on_ok(result)
         elif result._task.action in _SAY:
+            self._item(self._get_item_label(result._result), result._result)
             self._say(result._task.name, result._result)
         elif result._result.get("changed"):
             item = self._get_item_label(result._result)
@@ -301,6 +302,12 @@ class CallbackModule(Default):
         # the last task of a stage says what its judgement has said
         if lines is not None and lines != self._shown and not (name == _TIMES and len(self._stages) > 1):
             self._lines(lines)
+
+    def _item(self, label: typing.Any, found: typing.Mapping[str, typing.Any]) -> None:
+        """Give a stage that was judged again its heading. One that was not run has none, as in a run: its line says all."""
+        lines = lines_of(found) or []
+        if label in STAGES and (len(lines) > 1 or tone("".join(lines), "good") == "good"):
+            self._heading = f"== {label}"
 
     def _lines(self, lines: typing.List[str]) -> None:
         self._shown = lines

@@ -10,13 +10,13 @@ import typing
 from ._check.again import judge_again, looks
 from ._check.frame import RawIntent
 from ._folder import facts_of
-from ._frame import records_dir
+from ._frame import cut, records_dir
 from ._model.errors import RdmaError
 from ._model.fabric import ObservedTopologies
 from ._model.facts import RunStart, intent_checksum
 from ._model.findings import STAGES
 from ._model.load import load
-from ._model.records import Record
+from ._model.records import Record, describe
 from ._observe.evidence import JUDGED
 from ._observe.facts import FactFolder, read_start
 from ._observe.files import FileError, base_of, write_text
@@ -72,7 +72,13 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
     # what was not judged differs from nothing
     both = ({stage: record for stage, record in side.items() if applied or looks(stage)} for side in (of_run, judged))
     found = record_differences(*both)
-    return {**answer, "run": start.run, "report_dir": target, "same": not found, "lines": show(found)}
+    told = [{"stage": stage, "gate": record.gate, "lines": _told(record)} for stage, record in judged.items()]
+    return {**answer, "run": start.run, "report_dir": target, "same": not found, "lines": show(found), "stages": told}
+
+
+def _told(record: Record) -> typing.Sequence[str]:
+    """What a run says of the stage; of one that was kept from running, that alone."""
+    return cut(describe(record)[: 1 if record.closed_by else None])
 
 
 def pages(report_dir: str, ansible_version: str) -> None:

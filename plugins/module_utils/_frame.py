@@ -139,6 +139,13 @@ def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     return _conclude(context, record, folder)
 
 
+def cut(lines: typing.List[str]) -> typing.List[str]:
+    """Return the lines of a judgement that a terminal gets."""
+    if len(lines) <= MOST_LINES:
+        return lines
+    return [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more lines, all of them in the record"]
+
+
 def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]) -> Data:
     """The result of a module that judges by itself, beside the stages. A closed gate fails the module.
 
@@ -191,9 +198,7 @@ def _conclude(context: StageContext, record: typing.Optional[Record], folder: Fa
 
     :raises FileError: the record can't be written
     """
-    lines = describe(record) if record else []
-    if len(lines) > MOST_LINES:
-        lines = [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more lines, all of them in the record"]
+    lines = cut(describe(record)) if record else []
     result: Data = {
         "stage": context.stage,
         "run": context.run,

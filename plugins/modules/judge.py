@@ -95,6 +95,24 @@ lines:
   elements: str
   returned: success
   sample: ["stage fabric: fabric.one_master on compute: fail, waived -> fail"]
+stages:
+  description: What a run would say of each stage, in order.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    stage:
+      description: Name of the stage.
+      type: str
+      sample: fabric
+    gate:
+      description: V(open), V(closed) or V(pending).
+      type: str
+      sample: closed
+    lines:
+      description: The judgement as text for a terminal. A stage that did not run because of an earlier gate has one line.
+      type: list
+      elements: str
 counts:
   description: Number of findings by status. Waived findings count only as C(waived).
   type: dict

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record, describe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records, write_record
@@ -158,6 +158,8 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
     assert (answer["verdict"], answer["success"], answer["report_dir"]) == ("NOT GREEN", False, str(tmp_path / "judged"))
     assert all(path.read_bytes() == text for path, text in before.items()), "the evidence is not touched"
     assert set(read_records(str(tmp_path / "judged" / "stages"))[0]) == {"validate"}
+    (told,) = answer["stages"]
+    assert (told["stage"], told["gate"], told["lines"]) == ("validate", "open", describe(judged))
     (tmp_path / "stages" / "validate.jsonl").write_text("{}\n", encoding="utf-8")
     answer = _again.again(str(tmp_path), "", {}, "2.19.4")
     assert "the record can't be read" in answer["line"] and read_records(str(tmp_path / "judged" / "stages")) == ({}, {})

@@ -146,6 +146,21 @@ def test_a_stage_that_ends_with_what_it_has_just_said_does_not_say_it_twice(call
     assert callback._display.lines[-2:] == ["fatal: [localhost]: another", "message"]
 
 
+def test_a_stage_that_was_judged_again_has_a_heading_unless_it_was_not_run(callback: CallbackModule) -> None:
+    show = task("Show its stages", "ansible.builtin.debug")
+    callback.v2_playbook_on_task_start(show, False)
+    callback._heading = "== A play"
+    judged = {
+        "discover": ["discover: 3 pass - gate open"],
+        "fabric": ["fabric: 1 fail - gate closed", "[fail] fabric.rate on demo-12 mlx5_3"],
+        "network": ["network: 1 skipped - gate closed"],
+        "no stage": ["a word"],
+    }
+    for label, lines in judged.items():
+        callback.v2_runner_item_on_ok(told(show, "localhost", msg=lines, _ansible_item_label=label))
+    assert callback._display.lines == ["\n== discover", *judged["discover"], "\n== fabric", *judged["fabric"], *judged["network"], *judged["no stage"]]
+
+
 def test_the_end_has_what_ansible_counts_as_changed_also_where_no_line_said_so(callback: CallbackModule) -> None:
     """A task in a loop whose items are hidden, a handler, a result that Ansible counts by itself: whoever reads no line of it still sees the count."""
     stats = AggregateStats()

@@ -7,13 +7,14 @@ from __future__ import annotations
 import pathlib
 import shutil
 import sys
+import types
 import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "build/collections"))
 
 from ansible_collections.linerate.rdma.plugins.module_utils._again import start_of
-from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
-from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import Chosen, OfCluster, OfNodes, Planned
+from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, ground_of, judge_stage, may_start
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SHARED, SOURCES, Chosen, OfCluster, OfNodes, Planned, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
@@ -33,35 +34,54 @@ SMALL = Shape("2 nodes of 2 HCAs", 2, 2, functions=1)
 SCENARIO = ROOT / "extensions" / "molecule" / "judge" / "run"
 
 
-def write(fleet: Fleet, path: pathlib.Path) -> None:
-    """Write what each stage is judged by, and the records of its judgement. A folder that is there goes first."""
+def write(
+    fleet: Fleet,
+    path: pathlib.Path,
+    run: str = RUN,
+    waivers: typing.Sequence[typing.Mapping[str, str]] = (),
+    versions: typing.Mapping[str, str] = types.MappingProxyType({"linerate.rdma": COLLECTION_VERSION}),
+) -> None:
+    """Write what each stage is judged by, and the records of its judgement. A folder that is there goes first. Behind a closed gate nothing is looked at.
+
+    :param versions: that the run names
+    """
     shutil.rmtree(path, ignore_errors=True)
-    folder, wishes = FactFolder(str(path), RUN), RawIntent(fabrics_of(fleet.shape), [], cluster_of(fleet.shape))
+    folder, wishes = FactFolder(str(path), run), RawIntent(fabrics_of(fleet.shape), [*waivers], cluster_of(fleet.shape))
     names = {"rdma_fabrics": wishes.fabrics, "rdma_cluster": wishes.cluster}
-    versions = {"linerate.rdma": COLLECTION_VERSION}
-    folder.begin(RunStart(RUN, STARTED, False, fleet.shape.names, tuple(names), wishes.fabrics, wishes.waivers, wishes.cluster, versions))
-    of_cluster: typing.Dict[str, typing.Dict[str, typing.Any]] = {}
-    for source, seen in fleet.facts.items():
-        if isinstance(source, OfCluster):
-            of_cluster.setdefault(source.kind, {})[source.key] = seen
-        elif isinstance(source, (OfNodes, Chosen)):
-            key = source.key if isinstance(source, OfNodes) else ""
-            # a topology is asked of few nodes; of the others there is no fact
-            asked = [name for name, item in seen.items() if item.value or not source.chosen]
-            for name in asked:
-                folder.write(source.kind, name, {key: seen[name].value} if key else seen[name].value)
-            if source.chosen:
-                folder.write(source.chosen, value=asked)
-        elif isinstance(source, Planned):
-            for name, item in seen.items():
-                folder.write(source.kind, name, item)
-    for kind, value in of_cluster.items():
-        folder.write(kind, value=value)
+    start = RunStart(run, STARTED, False, fleet.shape.names, tuple(names), wishes.fabrics, wishes.waivers, wishes.cluster, dict(versions))
+    folder.begin(start)
     judged: typing.Dict[str, Record] = {}
     for stage in STAGES:
-        facts, counts = facts_of(folder, stage)
-        judged[stage] = judge_stage(StageContext(stage, RUN, STARTED, FINISHED, False, dict(judged)), wishes, facts, (), counts)
-        write_record(records_dir(str(path)), judged[stage])
+        context = StageContext(stage, run, STARTED, FINISHED, False, dict(judged))
+        record = may_start(context, wishes, ground_of(start))
+        if record is None:
+            # the first look at a node brings what several stages build on
+            for source in {*SOURCES[stage].values(), *(() if stage == "validate" else SHARED)}:
+                _write_fact(fleet, folder, source)
+            facts, counts = facts_of(folder, stage)
+            record = judge_stage(context, wishes, facts, (), counts)
+        judged[stage] = record
+        write_record(records_dir(str(path)), record)
+
+
+def _write_fact(fleet: Fleet, folder: FactFolder, source: Source) -> None:
+    seen = fleet.facts.get(source)
+    if seen is None:
+        return
+    if isinstance(source, OfCluster):
+        of_kind = {other.key: value for other, value in fleet.facts.items() if isinstance(other, OfCluster) and other.kind == source.kind}
+        folder.write(source.kind, value=of_kind)
+    elif isinstance(source, (OfNodes, Chosen)):
+        key = source.key if isinstance(source, OfNodes) else ""
+        # a topology is asked of few nodes; of the others there is no fact
+        asked = [name for name, item in seen.items() if item.value or not source.chosen]
+        for name in asked:
+            folder.write(source.kind, name, {key: seen[name].value} if key else seen[name].value)
+        if source.chosen:
+            folder.write(source.chosen, value=asked)
+    elif isinstance(source, Planned):
+        for name, item in seen.items():
+            folder.write(source.kind, name, item)
 
 
 if __name__ == "__main__":
