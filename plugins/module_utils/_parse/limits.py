@@ -17,6 +17,8 @@ from .._model.errors import ParseError
 MIB = 1024 * 1024
 #: bytes of an answer unless its place says otherwise
 MOST_BYTES = 4 * MIB
+#: bytes of what a node answers as a whole, to a module or a command
+MOST_ANSWER = 16 * MIB
 #: levels of lists and mappings. Objects of Kubernetes have fewer than 20; Python's own recursion ends at 1,000, and the walks of this collection before that
 MOST_DEPTH = 64
 #: digits of a whole number. The longest that any tool prints are counters and GUIDs of 64 bits, 20 digits; GUIDs of 128 bits have 39
