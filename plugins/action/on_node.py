@@ -8,7 +8,7 @@ import typing
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import marked_loss, without_effects
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, marked_loss, without_effects
 
 Result = typing.Dict[str, typing.Any]
 
@@ -40,5 +40,5 @@ class ActionModule(ActionBase):
             templar=self._templar,
             shared_loader_obj=self._shared_loader_obj,
         )
-        with marked_loss():
+        with marked_loss(), heard(action, str((task_vars or {}).get("inventory_hostname") or "the node")):
             return without_effects(action.run(task_vars=task_vars))

@@ -18,7 +18,8 @@ description:
 notes:
   - Enable O(pipelining) and set C(ansible_python_interpreter), so that a task needs only one connection. Without pipelining, and for file transfers, the
     container needs a writable folder. Set it in C(ansible_remote_tmp), for example C(/tmp/.ansible).
-  - A file passes through the memory of the controller as a whole. More than 256 MiB of output of one command, or of a file, is an error.
+  - More than 16 MiB of output of one command is an error, and so are more than 64 MiB of the module M(linerate.rdma.fabric_info).
+  - A file passes through the memory of the controller as a whole. More than 256 MiB of a file is an error.
   - Each worker of Ansible loads the library C(kubernetes) again. This needs half a second of CPU time per host and task. If the parent process has already
     loaded the library, as the inventory plugin does, the workers inherit it.
   - C(become) works if it asks for no password.
@@ -210,6 +211,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer, Container
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import Limits, run
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import container_on
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable
 
@@ -217,6 +219,8 @@ display = Display()
 
 #: that kubernetes.core leaves to its environment
 _NOT_HERE = frozenset({"persist_config"})
+#: bytes of a file that is fetched
+MOST_FILE = 256 * MIB
 
 
 class Connection(ConnectionBase):
@@ -225,6 +229,8 @@ class Connection(ConnectionBase):
     transport = "linerate.rdma.pod"
     has_pipelining = True
     has_tty = False
+    #: bytes that a command may print; an action plugin may set what its module needs
+    most_output = MOST_ANSWER
 
     _cluster: typing.Optional[Cluster] = None
     _credentials: typing.Optional[Credentials] = None
@@ -254,11 +260,11 @@ class Connection(ConnectionBase):
         named = Container(self.get_option("namespace"), f"of node {node}" if node else self.get_option("pod"), self.get_option("container"))
         return self._found or named
 
-    def _run(self, command: typing.Sequence[str], stdin: bytes = b"") -> Answer:
+    def _run(self, command: typing.Sequence[str], stdin: bytes = b"", most: int = MOST_ANSWER) -> Answer:
         self._connect()
         if self._cluster is None or self._credentials is None:
             raise Unreachable("The connection was closed while it was made")
-        limits = Limits(self.get_option("connect_timeout"), self.get_option("exec_timeout"))
+        limits = Limits(self.get_option("connect_timeout"), self.get_option("exec_timeout"), most)
         try:
             if self.get_option("node") and self._found is None:
                 self._found = container_on(self._cluster, self.get_option("namespace"), self.get_option("node"))
@@ -272,7 +278,7 @@ class Connection(ConnectionBase):
         if sudoable and self.become and self.become.expect_prompt():
             raise AnsibleError("become asks for a password, and nobody can type one in a container. Run as root there, or let sudo ask for none (NOPASSWD)")
         display.vvv(f"EXEC {cmd}", host=str(self._container))
-        answer = self._run(("/bin/sh", "-c", cmd), in_data or b"")
+        answer = self._run(("/bin/sh", "-c", cmd), in_data or b"", self.most_output)
         return answer.rc, answer.stdout, answer.stderr
 
     def put_file(self, in_path: str, out_path: str) -> None:
@@ -295,7 +301,7 @@ class Connection(ConnectionBase):
         """Copy a file from the container to the controller. A file that did not come as a whole is not written."""
         super().fetch_file(in_path, out_path)
         display.vvv(f"FETCH {in_path} TO {out_path}", host=str(self._container))
-        answer = self._run(("/bin/sh", "-c", 'cat < "$1"', "sh", in_path))
+        answer = self._run(("/bin/sh", "-c", 'cat < "$1"', "sh", in_path), most=MOST_FILE)
         if answer.rc:
             raise AnsibleError(f"{in_path} can't be read in {self._container}: {_words(answer)}")
         try:

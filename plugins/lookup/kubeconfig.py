@@ -12,7 +12,7 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - The modules support all authentication options of C(kubernetes.core) and the environment variables C(K8S_AUTH_*). Helm supports only some of them.
-  - If the credentials are only the path of a kubeconfig, the lookup returns it unchanged.
+  - If the credentials are only a kubeconfig with its current context, the lookup returns its path.
   - Otherwise, it writes the credentials to a temporary kubeconfig that only its owner can read. Ansible deletes the file when C(ansible-playbook) ends.
 options:
   _terms:
@@ -27,14 +27,17 @@ requirements:
 EXAMPLES = r"""
 - name: Find the Helm release of the operator
   kubernetes.core.helm_info:
-    kubeconfig: "{{ lookup('linerate.rdma.kubeconfig', rdma_kubeconfig | default('')) | default(omit, true) }}"
+    kubeconfig: "{{ lookup('linerate.rdma.kubeconfig', rdma_kubeconfig | default('')) }}"
+    # kubernetes.core would take them from K8S_AUTH_HOST and K8S_AUTH_API_KEY, which are in the kubeconfig
+    host: ""
+    api_key: ""
     release_name: sriov-network-operator
     release_namespace: sriov-network-operator
 """
 
 RETURN = r"""
 _raw:
-  description: A path. Empty if Helm finds the same credentials by itself.
+  description: A path. Its current context is the one that the modules use, so that Helm needs nothing else.
   type: list
   elements: str
 """
@@ -69,8 +72,8 @@ class LookupModule(LookupBase):
         options = {"kubeconfig": kubeconfig} if kubeconfig else {}
         found = credentials(options, os.environ)
         if found.bare:
-            alone = found.given.get("kubeconfig", "")
-            return _written(alone) if isinstance(alone, dict) else alone
+            alone = found.kubeconfig
+            return _written(alone) if isinstance(alone, dict) else os.path.abspath(os.path.expanduser(alone))
         client = client_of(options, found)
         made = as_kubeconfig(client.configuration, client.client.client.default_headers, str(found.given.get("context") or "linerate.rdma"))
         return _written(made)

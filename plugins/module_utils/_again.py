@@ -19,9 +19,9 @@ from ._model.load import load
 from ._model.records import Record, describe
 from ._observe.evidence import JUDGED
 from ._observe.facts import FactFolder, read_start
-from ._observe.files import FileError, base_of, write_text
+from ._observe.files import FileError, base_of, remove, write_text
 from ._observe.records import read_records, remove_record, write_record
-from ._publish import publish, report_of
+from ._publish import FORMATS, publish, report_of
 from ._report.difference import KINDS, Difference, Snapshot, differences, record_differences, show
 from ._report.difference_page import difference_html, difference_json
 from ._report.signature import Evidence, render_signature
@@ -54,6 +54,8 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
     target = os.path.abspath(target or os.path.join(report_dir, JUDGED))
     if os.path.realpath(target) == os.path.realpath(report_dir):
         raise FileError(f"{target} is the folder of the run itself; to judge again there would overwrite its records", "Give rdma_judged_dir another folder")
+    below = base_of(target, report_dir)
+    _clear(target, below)
     folder = FactFolder(report_dir, start.run)
     records, unreadable = read_records(records_dir(report_dir))
     of_run = {stage: record for stage, record in records.items() if record.run == start.run}
@@ -66,7 +68,8 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
         return found
 
     judged = judge_again(start, of_run, RawIntent(**chosen), lambda stage: facts_of(folder, stage), applied, refused)
-    _write(target, judged, base_of(target, report_dir))
+    for record in judged.values():
+        write_record(records_dir(target), record, below)
     # a record of another run is no part of this one, and is named as in the report of the run itself
     answer = publish(folder, target, {**records, **judged}, unreadable, _versions(start, ansible_version))
     # what was not judged differs from nothing
@@ -168,9 +171,12 @@ def _written(before: Snapshot, after: Snapshot, report_dir: str) -> typing.Tuple
     return found, paths
 
 
-def _write(target: str, judged: typing.Mapping[str, Record], below: str) -> None:
+def _clear(target: str, below: str) -> None:
+    """Remove what an earlier judgement left, or a stranger: if this one ends early, nothing is there that looks like its report."""
     for stage in STAGES:
-        if stage in judged:
-            write_record(records_dir(target), judged[stage], below)
-        else:
-            remove_record(records_dir(target), stage, below)
+        remove_record(records_dir(target), stage, below)
+    names = [f"report.{name}" for name in FORMATS]
+    # in a folder of the user's own it may belong to another run
+    names += [f"difference.{name}" for name in ("html", "json")] if below != target else []
+    for name in names:
+        remove(os.path.join(target, name), below)

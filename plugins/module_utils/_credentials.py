@@ -34,7 +34,7 @@ except ImportError:
 Environment = typing.Mapping[str, str]
 #: by which of these a kubeconfig is not needed, beside host
 _COMPLETE = (("username", "password"), ("api_key",), ("client_cert", "client_key"))
-_ALONE = ("kubeconfig", "context", "persist_config")
+_ALONE = ("kubeconfig", "persist_config")
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 
 
@@ -61,8 +61,8 @@ class Credentials:
 
     @property
     def bare(self) -> bool:
-        """Whether one kubeconfig is all there is, so that any tool that takes one has the same credentials."""
-        several = os.pathsep in _text(self.given.get("kubeconfig"))
+        """Whether one kubeconfig and its own context are all there is, so that any tool that takes one has the same credentials."""
+        several = os.pathsep in _text(self.kubeconfig)
         return self.source == "kubeconfig" and not several and not set(self.given) - set(_ALONE)
 
     @property

@@ -38,6 +38,9 @@ options:
       - Images other than those of the fabrics that pods are started from. The key is the variable that names the image. An empty image is ignored.
       - If set, the module also reads C(ImageDigestMirrorSet), C(ImageTagMirrorSet), C(ImageContentSourcePolicy) and the C(Image) named C(cluster).
     type: dict
+  release:
+    description: Name of a Helm release of the operator. If set, the result says whether a run of the collection made it.
+    type: str
   wait_seconds:
     description:
       - Maximum time in seconds to wait until the operator serves the nodes.
@@ -75,6 +78,12 @@ configs:
   returned: success
   type: list
   elements: str
+release_stays:
+  description:
+    - Why O(release) is not proven to be of the collection, with its C(subject), C(why) and C(remedy). Empty if it is.
+    - The proof is that the collection made its namespace, and that the operator in it is of this release.
+  returned: if O(release) is set
+  type: dict
 operators:
   description: State of the operator and of what it needs.
   returned: success
@@ -174,7 +183,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import with_discovery
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.images import observe as observe_images
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import kept_release, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
 
 
@@ -193,6 +202,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     answer = {"operators": to_data(seen), "namespace": seen.namespace, "namespaces": namespaces, "configs": list(seen.configs)}
     if options["images"] is not None:
         answer["images"] = to_data(observe_images(cluster, {key: str(image) for key, image in options["images"].items()}))
+    if options["release"]:
+        answer["release_stays"] = to_data(kept_release(cluster, seen.namespace, options["release"])) or {}
     return answer
 
 
@@ -204,12 +215,13 @@ def main() -> None:
             nodes={"type": "list", "elements": "str", "default": []},
             node_selector={"type": "dict", "default": {}},
             images={"type": "dict"},
+            release={"type": "str"},
             wait_seconds={"type": "int", "default": 0},
             progress_file={"type": "path"},
         ),
         supports_check_mode=True,
     )
-    run_with_fact(module, lambda: work(module), "operators", keep=("namespace", "namespaces", "configs"))
+    run_with_fact(module, lambda: work(module), "operators", keep=("namespace", "namespaces", "configs", "release_stays"))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError, unforeseen
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import marked_loss, without_effects
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, marked_loss, without_effects
 
 Result = typing.Dict[str, typing.Any]
 Variables = typing.Optional[typing.Dict[str, typing.Any]]
@@ -34,6 +35,8 @@ class Observer(ActionBase):
     MODULE = ""
     #: key of the module's answer: kind of the fact
     KINDS: typing.ClassVar[typing.Mapping[str, str]] = {}
+    #: bytes of its answer
+    MOST_BYTES = MOST_ANSWER
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
         """What the module is called with; a subclass may take it from facts."""
@@ -61,7 +64,7 @@ class Observer(ActionBase):
             arguments = self.arguments(folder, node, given)
             kinds = self.kinds(arguments)
             # ssh shows what the node says before the login
-            with marked_loss():
+            with marked_loss(), heard(self, node, self.MOST_BYTES):
                 return {**result, **(self._kept(folder, node, kinds, arguments, task_vars) if folder else self.ask(arguments, task_vars))}
         except RdmaError as error:
             return {**result, "failed": True, "msg": str(error)}

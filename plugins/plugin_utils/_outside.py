@@ -32,6 +32,7 @@ import typing
 from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
 
 try:
     from ansible.utils.unsafe_proxy import wrap_var
@@ -44,7 +45,7 @@ except ImportError:  # pragma: no cover
 Value = typing.TypeVar("Value")
 
 #: keys whose words ansible-core shows on the terminal [plugins/callback/__init__.py, _handle_warnings, _dump_results]
-_SHOWN = frozenset({"warnings", "deprecations", "msg", "module_stdout", "module_stderr"})
+_SHOWN = frozenset({"warnings", "deprecations", "exception", "msg", "module_stdout", "module_stderr"})
 #: keys by which the result of any module changes a run: variables of hosts, hosts, groups, custom statistics
 #: [ansible-core plugins/strategy/__init__.py _process_pending_results, executor/task_executor.py]
 _ACTED_ON = frozenset({"ansible_facts", "add_host", "add_group", "ansible_stats"})
@@ -95,3 +96,44 @@ def marked_loss() -> typing.Iterator[None]:
         yield
     except AnsibleConnectionFailure as error:
         raise Unreachable(str(error)) from error
+
+
+@contextlib.contextmanager
+def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
+    """Bound what a node answers to an action, and escape what it says beside the JSON of a module.
+
+    The connection plugin of pods stops at the limit. Those of ansible-core hold the whole answer by now; what is too large is not decoded at least.
+
+    :param action: an action plugin, whose connection is asked for the time of the context
+    :param most: bytes of one command, on both of its streams
+    """
+    connection = action._connection
+    ask, parse = connection.exec_command, action._parse_returned_data
+
+    def exec_command(*words: typing.Any, **options: typing.Any) -> typing.Tuple[int, bytes, bytes]:
+        answer: typing.Tuple[int, bytes, bytes] = ask(*words, **options)
+        size = len(answer[1]) + len(answer[2])
+        if size > most:
+            raise AnsibleConnectionFailure(f"{node} answered with {size} bytes, expected {most} at most: look at what its Python and its login shell print")
+        return answer
+
+    def parsed(said: typing.Mapping[str, typing.Any], *options: typing.Any) -> typing.Any:
+        return parse({**said, "stdout": without_junk(said.get("stdout") or "")}, *options)
+
+    with contextlib.ExitStack() as after:
+        for owner, name, value in ((connection, "exec_command", exec_command), (connection, "most_output", most), (action, "_parse_returned_data", parsed)):
+            after.callback(setattr, owner, name, getattr(owner, name, None))
+            setattr(owner, name, value)
+        yield
+
+
+def without_junk(output: str) -> str:
+    """Return what a module printed with an escape for what does not print behind its JSON. ansible-core warns of that with the words of the node.
+
+    [ansible-core module_utils/json_utils.py, _filter_non_json_lines]
+    """
+    lines = output.splitlines(keepends=True)
+    end = len(lines)
+    while end and not lines[end - 1].strip().endswith("}"):
+        end -= 1
+    return "".join((*lines[:end], *(escape.visible(line, "\n\t") for line in lines[end:])))

@@ -190,7 +190,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
     "teardown": {
         "nodes": NODES,
         "removed": Joined(("objects_removed", "maps_removed", "admission_removed", "olm_removed", "namespaces_removed"), "applied"),
-        "stays": OfCluster("olm_removed", "stays"),
+        "stays": Joined(("olm_removed", "release_kept"), "stays"),
         "left": OfCluster("operators_left", "operators"),
         "sync": OfCluster("sync", "sync"),
         "operators": OfCluster("operators", "operators"),

@@ -116,8 +116,8 @@ def _namespace(subject: str, item: AppliedObject) -> Finding:
 
 def _stays(item: Stay) -> Finding:
     """A warning: it is there on purpose, and the reader decides."""
-    remedy = "Set teardown_operator to take the operator back. Delete a definition by hand where none of its objects is needed: kubectl delete crd NAME"
-    return Finding("teardown.stays", item.subject, WARN, "there", "gone, or left on purpose", f"It stays: {item.why}.", remedy)
+    by_hand = "Set teardown_operator to take the operator back. Delete a definition by hand where none of its objects is needed: kubectl delete crd NAME"
+    return Finding("teardown.stays", item.subject, WARN, "there", "gone, or left on purpose", f"It stays: {item.why}.", item.remedy or by_hand)
 
 
 def _releases(left: OperatorsSeen) -> typing.List[Finding]:

@@ -194,7 +194,11 @@ class OlmFacts:
 
 @dataclasses.dataclass(frozen=True)
 class Stay:
-    """What a removal leaves, and why."""
+    """What a removal leaves, and why.
+
+    :ivar remedy: how it goes; empty: as all that is left of operators
+    """
 
     subject: str
     why: str
+    remedy: str = ""

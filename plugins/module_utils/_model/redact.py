@@ -15,18 +15,42 @@ from .credentials import REDACTED, SUSPECTS, asks_secret, without_credentials
 
 __all__ = ["REDACTED", "is_free", "redact", "redact_text"]
 
+# the last word of a name whose value is a secret, in whatever style the name is written
+_WORDS = r"passwords?|passwd|passphrase|tokens?|(?:client|[_-])[_-]?secret|(?:api|access|secret|private|encryption)[_-]?key"
 # names of fields whose value is a secret whatever it looks like
 _SECRET_KEY = re.compile(
-    r"(^|[_.-])(password|passwd|passphrase|secret|token|bearer|authorization|kubeconfig|m_?key|sm_?key)$"
+    rf"(?:{_WORDS})$|(?:^|[_.-])(?:secret|bearer|authorization|auth|cookie|kubeconfig|m_?key|sm_?key|dockerconfigjson|dockercfg)$|[a-z0-9]\.key$"
     r"|private[_-]?key|client[_-]?key|client-certificate-data|certificate-authority-data|api[_-]?key|access[_-]?key",
     re.IGNORECASE,
 )
+
+# a quote, as it stands in JSON that is itself a text of JSON
+_QUOTE = r"\\{0,7}[\"']"
+# up to the same quote; what is cut off has none
+_QUOTED = r"(?P<open>(?P<escape>\\{0,7})(?P<quote>[\"']))(?:(?!(?<!\\)(?P=escape)(?P=quote))[^\n])+"
+_IS = rf"(?:{_QUOTE})?[ \t]{{0,8}}[:=]{{1,2}}>?[ \t]{{0,8}}"
+_WORD = rf"(?!{_QUOTE}|(?:true|false|null)(?:[\s,;}})\]]|$))\S+"
+_KEEPS = rf"\g<before>\g<open>{REDACTED}"
 _SECRET_TEXT = (
-    re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL),
-    re.compile(r"(?<=Bearer )[A-Za-z0-9._~+/=-]{8,}"),
-    # key: value in a text that holds a kubeconfig or a command line
-    re.compile(r"(?<=client-key-data: )\S+|(?<=client-certificate-data: )\S+|(?<=certificate-authority-data: )\S+"),
-    re.compile(r"(?i)(?<=password=)\S+|(?<=password: )\S+|(?<=token=)\S+|(?<=token: )\S+"),
+    (re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL), REDACTED),
+    # the same in base64, as Secrets and kubeconfigs hold it. It is not followed by the C of a certificate
+    (re.compile(r"LS0tLS1CRUdJTi(?!BD)[A-Za-z0-9+/=]{8,}"), REDACTED),
+    # a token has digits or is long; the word after Bearer in prose is neither
+    (re.compile(r"(?<=Bearer )(?:(?=[A-Za-z._~+/=-]{0,128}[0-9])[A-Za-z0-9._~+/=-]{8,}|[A-Za-z._~+/=-]{24,})"), REDACTED),
+    (re.compile(rf"(?i)(?P<before>(?:{_WORDS}|client-key-data|client-certificate-data|certificate-authority-data){_IS})(?:{_QUOTED}|{_WORD})"), _KEEPS),
+    # "The secret: it ..." is prose
+    (re.compile(rf"(?i)(?P<before>\bsecret(?:(?:{_QUOTE})[ \t]{{0,8}}:|=)[ \t]{{0,8}})(?:{_QUOTED}|{_WORD})"), _KEEPS),
+    (re.compile(rf"(?i)(?P<before>[\"']auth{_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}){_QUOTED}"), _KEEPS),
+    # a path in an error stands in front of words
+    (re.compile(rf"(?i)(?P<before>\.(?:dockerconfigjson|dockercfg|key){_IS})(?:{_QUOTED}|[A-Za-z0-9+/=]{{16,}})"), _KEEPS),
+    (re.compile(rf"(?i)(?P<before>\bcookie(?:{_QUOTE})?[ \t]{{0,8}}:[ \t]{{0,8}})(?:{_QUOTED}|(?=[^\s=;,\"']{{1,128}}=)[^\r\n\"']+)"), _KEEPS),
+    # a variable of a container: {name: X_PASSWORD, value: ...}
+    (
+        re.compile(
+            rf"(?i)(?P<before>\bname{_IS}(?:{_QUOTE})?[a-z0-9_.-]{{0,64}}(?:{_WORDS})(?:{_QUOTE})?,?\s{{1,64}}(?:{_QUOTE})?value{_IS})(?:{_QUOTED}|{_WORD})"
+        ),
+        _KEEPS,
+    ),
 )
 
 #: what may be a JSON web token, as service accounts have. It begins at the first of its characters alone: at each of them, it takes the square of the time
@@ -34,16 +58,14 @@ _DOTTED = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
 _TOKEN_HEAD = re.compile(r"\beyJ(?=[A-Za-z0-9_-]{5})")
 
 
-# what each of them needs; reports of large clusters hold millions of texts, and hardly one of them has any
-_HINT = re.compile(r"-----BEGIN|\beyJ|Bearer |-data: |(?i:password|token)(?:=|: )")
-
-
-# in lower case, of what any of the above needs. What JSON escapes may hide one
-_SUSPECTS = (
-    *SUSPECTS,
-    *("-----begin", "eyj", "bearer", "-data", "password", "passwd", "passphrase", "secret", "token", "authorization", "kubeconfig", "mkey", "m_key", "\\u"),
-    *(f"{what}{between}key" for what in ("private", "client", "api", "access") for between in ("", "_", "-")),
+# in lower case, one of them is in each text that has any of the above. Reports of large clusters hold millions of texts, and hardly one of them has any
+_HINTS = (
+    *("-----begin", "ls0tls1c", "eyj", "bearer ", "passw", "passphrase", "token", "secret", "cookie", "dockerc", ".key", 'auth"', "auth'", "auth\\"),
+    *(f"{what}{between}key" for what in ("private", "client", "api", "access", "encryption") for between in ("", "_", "-")),
+    *("client-certificate-data", "certificate-authority-data"),
 )
+# the same of names of fields, and of what JSON escapes and may hide one
+_SUSPECTS = (*SUSPECTS, *_HINTS, "bearer", "authorization", "kubeconfig", "mkey", "m_key", "\\u")
 
 
 def is_free(document: str) -> bool:
@@ -55,12 +77,13 @@ def is_free(document: str) -> bool:
 def redact_text(text: str) -> str:
     """``text`` without private keys, tokens and passwords."""
     text = without_credentials(text)
-    if _HINT.search(text) is None:
+    lower = text.lower()
+    if not any(hint in lower for hint in _HINTS):
         return text
     if "eyJ" in text:
         text = _DOTTED.sub(_without_token, text)
-    for pattern in _SECRET_TEXT:
-        text = pattern.sub(REDACTED, text)
+    for pattern, instead in _SECRET_TEXT:
+        text = pattern.sub(instead, text)
     return text
 
 
@@ -77,7 +100,8 @@ def _without_token(match: typing.Match[str]) -> str:
 def redact(data: typing.Any, key: str = "") -> typing.Any:
     """Plain data (mappings, lists, text, numbers) without secrets. A mapping's keys stay, so that a reader sees what was there."""
     if isinstance(data, dict):
-        return {name: redact(value, str(name)) for name, value in data.items()}
+        named = str(data["name"]) if "value" in data and "name" in data else ""
+        return {name: redact(value, named if name == "value" and _is_secret(named) else str(name)) for name, value in data.items()}
     if isinstance(data, (list, tuple)):
         # of a command, the argument after --password is no text that shows what it is
         before = [None, *data][: len(data)]

@@ -50,6 +50,8 @@ _MOST_HEADERS = 4
 _OURS = re.compile(r"run\.json|report\.(html|json|xml|prom)|difference\.(json|html)|stages/[a-z_]+\.jsonl|facts/[a-z][a-z0-9_]*/[^/\\\x00-\x1f]+\.json")
 # made of the rest by the report, and made anew where an archive is unpacked: a page from a stranger is code in the browser of who reads it
 _PAGES = re.compile(r"report\.(html|json|xml|prom)|difference\.(json|html)")
+# what is made anew in a folder that is there already
+_MADE = re.compile(rf"(?:{JUDGED}/)?(?:{_PAGES.pattern})|{JUDGED}/stages/[a-z_]+\.jsonl")
 _TOP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SUM = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 
@@ -146,6 +148,7 @@ def verify(archive: str, signed: str) -> None:
 
 def unpack(archive: str, target: str, finish: typing.Callable[[str], object] = lambda folder: None) -> Sums:
     """Unpack an archive into a folder that is not there yet, or that holds the same already and nothing else; all of it or nothing. Its pages are left out.
+    Nobody knows who made the pages and the judgement that are there already: they are removed.
 
     :param finish: makes the pages anew in the folder that it gets: a new one before that has its name
     :returns: checksums by path, those of the pages with them
@@ -164,7 +167,7 @@ def unpack(archive: str, target: str, finish: typing.Callable[[str], object] = l
             os.rename(fresh, target)
         else:
             _same(target, sums)
-            for name in _pages_in(target):
+            for name in [name for name in _all_in(target) if _MADE.fullmatch(name)]:
                 remove(os.path.join(target, name), target)
             finish(target)
         return sums
@@ -324,26 +327,20 @@ def _compare(archive: str, told: typing.Optional[str], found: Sums) -> None:
 
 
 def _same(target: str, sums: Sums) -> None:
-    """:raises FileError: the folder holds something else, or something more: a fact more is another judgement. Its pages don't count"""
+    """:raises FileError: the folder holds something else, or something more: a fact more is another judgement. What is made anew doesn't count"""
     remedy = "Name another folder in rdma_report_dir, or remove this one"
     for name, digest in sums.items():
         path = os.path.join(target, name)
         if not _PAGES.fullmatch(name) and (not os.path.lexists(path) or hashlib.sha256(read_bytes(path, target, MOST_BYTES_OF_A_FILE)).hexdigest() != digest):
             raise FileError(f"{target} is there already, and {name} in it is not that of the archive", remedy)
-    more = next((name for name in _all_in(target) if name not in sums and not _PAGES.fullmatch(name)), None)
+    more = next((name for name in _all_in(target) if name not in sums and not _MADE.fullmatch(name)), None)
     if more is not None:
         raise FileError(f"{target} is there already, and {more!r} in it is not in the archive", remedy)
 
 
 def _all_in(target: str) -> typing.Iterator[str]:
-    """Paths of what is in an unpacked folder, folders left out; a link to a folder is none. What was judged again there is no part of the run."""
+    """Paths of what is in an unpacked folder, folders left out; a link to a folder is none."""
     for folder, folders, files in os.walk(target):
-        if folder == target and JUDGED in folders and not os.path.islink(os.path.join(folder, JUDGED)):
-            folders.remove(JUDGED)
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         for name in (*files, *links):
             yield os.path.relpath(os.path.join(folder, name), target).replace(os.sep, "/")
-
-
-def _pages_in(target: str) -> typing.List[str]:
-    return [name for name in os.listdir(target) if _PAGES.fullmatch(name)]

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import random
 import shlex
 import time
 import typing
 
-from .._model.errors import RdmaError
+from .._model.errors import ParseError, RdmaError
 from .._model.kubernetes import CommandResult, Container
 from .._model.operand import one_line, part_of_path
 from .._parse.kubernetes.core import status_message
 from .._parse.kubernetes.refusal import explain
+from .._parse.limits import MIB, MOST_DEPTH, decode_answer, decode_json
 from .._parse.pods.framing import ERROR, STDOUT
 from .._parse.pods.shell import Stream
 from .channels import Channels, Refused, Way
@@ -127,9 +127,15 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
 #: objects of one answer, where a kind may have many
 PAGE = 500
 #: lines of a log that are asked for, and bytes that are taken of it: the kubelet of the node sends it
-LOG_LINES, MOST_LOG = 20_000, 16 * 2**20
+LOG_LINES, MOST_LOG = 20_000, 16 * MIB
 #: bytes of one object. etcd takes 1.5 MiB of what is asked to be written, and the event around it has a few more
-MOST_OBJECT = 8 * 2**20
+MOST_OBJECT = 8 * MIB
+#: values in it: with their memory of 72 bytes each, they cost 16 MiB
+MOST_VALUES = 16 * MIB // 72
+#: bytes of a list, which is no answer of one node: 5,000 nodes have 150 MB, and a page of 500 objects that are as large as etcd takes them 750
+MOST_LIST = 768 * MIB
+#: bytes of YAML in a ConfigMap. PyYAML takes half a second for it; those that are read have a few thousand
+MOST_YAML = 32 * 1024
 #: seconds to connect, and to wait for an answer
 TIMEOUT = (5.0, 30.0)
 #: the server ends a watch after this; with bookmarks about once a minute, silence beyond the second figure means a dead connection
@@ -193,12 +199,26 @@ class ApiError(RdmaError):
 def read_yaml(text: str) -> typing.Any:
     """Text out of a ConfigMap.
 
-    :raises RdmaError: no YAML
+    :raises RdmaError: no YAML, or such as costs more than a configuration does
     """
+    if len(text) > MOST_YAML:
+        raise RdmaError(f"YAML of {len(text)} characters, expected {MOST_YAML} at most")
     try:
+        _limit_nodes(text)
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise RdmaError(f"no YAML: {error}") from error
+
+
+def _limit_nodes(text: str) -> None:
+    """:raises ValueError: an alias, of which few make a mapping that has no end when it is walked through, or many levels"""
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError(f"alias *{event.anchor}, expected none")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MOST_DEPTH:
+            raise ValueError(f"nesting of more than {MOST_DEPTH} levels")
 
 
 def read_documents(text: str) -> typing.List[Resource]:
@@ -208,7 +228,7 @@ def read_documents(text: str) -> typing.List[Resource]:
     """
     try:
         documents = [document for document in yaml.safe_load_all(text) if document is not None]
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise RdmaError(f"no YAML: {error}") from error
     found: typing.List[Resource] = []
     for document in documents:
@@ -292,16 +312,11 @@ class Cluster:
             raise ApiError(0, "Unreachable", f"no answer from the API server: {error}", where) from error
 
     def _json(self, method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), body: typing.Any = None, **more: typing.Any) -> Resource:
-        response = self._call(method, path, query, body, **more)
-        try:
-            data = json.loads(response.data)
-        except (ValueError, RecursionError) as error:
-            raise ApiError(response.status, "Unreadable", f"the answer is no JSON: {error}", f"{method.upper()} {path}") from error
-        except HTTPError as error:
-            raise ApiError(0, "Unreachable", f"the answer broke off: {error}", f"{method.upper()} {path}") from error
-        if not isinstance(data, dict):
-            raise ApiError(response.status, "Unreadable", "the answer is no object", f"{method.upper()} {path}")
-        return data
+        return _object(self._call(method, path, query, body, **more), f"{method.upper()} {path}")
+
+    def _many(self, path: str, query: typing.Sequence[typing.Tuple[str, str]], **more: typing.Any) -> Resource:
+        """What has many objects in it."""
+        return _object(self._call("get", path, query, **more), f"GET {path}", MOST_LIST, 0)
 
     def version(self) -> str:
         """Of the API server, such as v1.34.4.
@@ -329,7 +344,7 @@ class Cluster:
         :param accept: media types, as the header Accept has them
         :raises ApiError: also when it is not there
         """
-        return self._json("get", path, query, header_params={"Accept": accept})
+        return self._many(path, query, header_params={"Accept": accept})
 
     def get(self, kind: str, namespace: str, name: str) -> Resource:
         """:raises ApiError: also when it is not there"""
@@ -343,13 +358,11 @@ class Cluster:
         path = path_of(kind, namespace, name)
         try:
             response = self._call("get", path)
-            return dict(json.loads(response.data)), str(response.headers.get("Date") or "")
+            return _object(response, f"GET {path}"), str(response.headers.get("Date") or "")
         except ApiError as error:
             if not error.absent:
                 raise
             return None, str((getattr(error.__cause__, "headers", None) or {}).get("Date") or "")
-        except (ValueError, TypeError, RecursionError, HTTPError) as error:
-            raise ApiError(0, "Unreadable", f"the answer is no object: {error}", f"GET {path}") from error
 
     def list(self, kind: Kind, namespace: str = "", selector: str = "", fields: str = "", *, most: int = 0) -> Listing:
         """All objects of a kind. An item gets the kind, which the API leaves out in lists.
@@ -360,7 +373,7 @@ class Cluster:
         :raises ApiError: with ``absent`` when the server does not know the kind
         """
         query = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields), ("limit", str(most or ""))) if value]
-        data = self._json("get", path_of(kind, namespace), query)
+        data = self._many(path_of(kind, namespace), query)
         items = data.get("items")
         if not isinstance(items, list):
             raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path_of(kind, namespace)}")
@@ -376,7 +389,7 @@ class Cluster:
         path, rest = path_of(kind, namespace), ""
         chosen = [("labelSelector", selector)] if selector else []
         while True:
-            data = self._json("get", path, [("limit", str(PAGE)), *chosen, *([("continue", rest)] if rest else [])])
+            data = self._many(path, [("limit", str(PAGE)), *chosen, *([("continue", rest)] if rest else [])])
             items = data.get("items")
             if not isinstance(items, list):
                 raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path}")
@@ -399,14 +412,14 @@ class Cluster:
     def _events(response: typing.Any, path: str) -> typing.Iterator[Resource]:
         try:
             for line in _lines(response):
-                event = json.loads(line)
+                event = decode_answer(line, "an event")
                 if not isinstance(event, dict):
                     raise ValueError(f"an event is a {type(event).__name__}")
                 if event.get("type") == "ERROR":
                     status = event.get("object", {})
                     raise ApiError(int(status.get("code", 500)), str(status.get("reason", "")), str(status.get("message", "")), f"WATCH {path}")
                 yield event
-        except (HTTPError, OSError, ValueError, RecursionError) as error:
+        except (HTTPError, OSError, ValueError, ParseError) as error:
             raise ApiError(0, "Unreachable", f"the watch broke off: {error}", f"WATCH {path}") from error
         finally:
             with contextlib.suppress(HTTPError, OSError):
@@ -418,17 +431,8 @@ class Cluster:
         :raises ApiError: not there, not allowed, or longer than any log of so few lines
         """
         query = [("sinceSeconds", str(seconds)), ("tailLines", str(LOG_LINES))]
-        response = self._call("get", f"{path_of('Pod', namespace, pod)}/log", query)
-        said = bytearray()
-        try:
-            for part in response.stream(65536, decode_content=True):
-                said += part
-                if len(said) > MOST_LOG:
-                    response.close()
-                    raise ApiError(200, "TooLarge", f"the log has more than {MOST_LOG} bytes", f"GET {path_of('Pod', namespace, pod)}/log")
-            return said.decode(errors="replace")
-        except HTTPError as error:
-            raise ApiError(0, "Unreachable", f"the answer broke off: {error}", f"GET {path_of('Pod', namespace, pod)}/log") from error
+        path = f"{path_of('Pod', namespace, pod)}/log"
+        return _body(self._call("get", path, query), f"GET {path}", "log", MOST_LOG).decode(errors="replace")
 
     def apply(self, definition: Resource, manager: str, dry_run: bool) -> typing.Tuple[Resource, typing.Tuple[str, ...]]:
         """Server-side apply; the object as it then is, and the server's warnings.
@@ -439,10 +443,7 @@ class Cluster:
         path = path_of(kind_of(definition), metadata.get("namespace", ""), metadata["name"])
         query = [("fieldManager", manager), ("force", "false")] + ([("dryRun", "All")] if dry_run else [])
         response = self._call("patch", path, query, definition, content_type="application/apply-patch+yaml")
-        try:
-            return json.loads(response.data), _warnings(response)
-        except HTTPError as error:
-            raise ApiError(0, "Unreachable", f"the answer broke off: {error}", f"PATCH {path}") from error
+        return _object(response, f"PATCH {path}"), _warnings(response)
 
     def patch(self, kind: str, namespace: str, name: str, change: Resource) -> Resource:
         """Merge ``change`` into an object (JSON merge patch, RFC 7386): null takes a key away.
@@ -637,6 +638,31 @@ def again(attempt: typing.Callable[[], T]) -> T:
     return attempt()
 
 
+def _body(response: typing.Any, where: str, what: str, most: int) -> bytes:
+    """:raises ApiError: it is larger than that, or broke off"""
+    said = bytearray()
+    try:
+        for part in response.stream(65536, decode_content=True):
+            said += part
+            if len(said) > most:
+                response.close()
+                raise ApiError(response.status, "TooLarge", f"the {what} has more than {most} bytes", where)
+    except (HTTPError, OSError) as error:
+        raise ApiError(0, "Unreachable", f"the answer broke off: {error}", where) from error
+    return bytes(said)
+
+
+def _object(response: typing.Any, where: str, most_bytes: int = MOST_OBJECT, most_values: int = MOST_VALUES) -> Resource:
+    """:raises ApiError: the answer is larger than that, broke off, or is no object of JSON"""
+    try:
+        data = decode_answer(_body(response, where, "answer", most_bytes), "the answer", most_values=most_values)
+    except ParseError as error:
+        raise ApiError(response.status, "Unreadable", str(error), where) from error
+    if not isinstance(data, dict):
+        raise ApiError(response.status, "Unreadable", "the answer is no object", where)
+    return data
+
+
 def _lines(response: typing.Any) -> typing.Iterator[bytes]:
     """The lines of a watch, each of which is one object.
 
@@ -666,8 +692,8 @@ def api_error(error: typing.Any, where: str) -> ApiError:
     """The server's Status, where it sent one."""
     body = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
     try:
-        status = json.loads(body or "")
-    except (TypeError, ValueError, RecursionError):
+        status = decode_json(body or "", "Status", most_bytes=MIB, unique=False)
+    except ParseError:
         status = {}
     if not isinstance(status, dict):
         status = {}

@@ -13,7 +13,7 @@ import typing
 from .._model.errors import ParseError, RdmaError, unforeseen
 from .._model.kubernetes import Answer, Container
 from .._parse.kubernetes.core import status
-from .._parse.limits import MIB
+from .._parse.limits import MOST_ANSWER
 from .._parse.pods.framing import ERROR, SHELL, STDERR, STDOUT, Exchange
 from . import many
 from .channels import Channels
@@ -24,8 +24,6 @@ Result = typing.TypeVar("Result")
 PARALLEL = 64
 #: seconds for the shell to end by itself once the answer is there; nothing depends on it
 _FAREWELL = 1.0
-#: bytes of both streams of a command. The largest answer is that of a fabric: with 10,000 ports ibnetdiscover prints 5 MB, and with 700,000 lines 80 MB
-MOST_OUTPUT = 256 * MIB
 _LOST = (
     "The container or its kubelet is gone, or a proxy before the API server cut the stream: look at 'kubectl -n {0.namespace} get pod {0.pod}', then run again"
 )
@@ -47,7 +45,7 @@ class Limits:
 
     connect: float = 30.0
     run: float = 3600.0
-    output: int = MOST_OUTPUT
+    output: int = MOST_ANSWER
 
 
 class NoAnswer(RdmaError):

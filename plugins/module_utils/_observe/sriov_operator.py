@@ -10,6 +10,8 @@ import typing
 from .._model.admission import OPENSHIFT_GROUP
 from .._model.errors import RdmaError
 from .._model.kubernetes import Workload
+from .._model.marks import LABEL, MANAGER
+from .._model.olm import Stay
 from .._model.sriov_operator import OperatorFacts
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus, nvidia_network_operator, sriov_operator
@@ -51,6 +53,16 @@ def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) 
             return ()
 
     return _seen(cluster, lambda: read("SriovOperatorConfig"), lambda: read("Deployment"))
+
+
+def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optional[Stay]:
+    """Why the Helm release of this name is not the collection's; None where it is.
+
+    :raises ApiError: the server refuses, or cannot be reached
+    """
+    ours = {item["metadata"]["name"] for item in cluster.list("Namespace", selector=f"{LABEL}={MANAGER}").items}
+    running = [item for item in cluster.list("Deployment", namespace).items if is_operator(item)]
+    return sriov_operator.kept_release(namespace, release, namespace in ours, running)
 
 
 def _seen(cluster: Cluster, configs: _Read, deployments: _Read) -> str:

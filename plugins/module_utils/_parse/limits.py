@@ -17,6 +17,8 @@ from .._model.errors import ParseError
 MIB = 1024 * 1024
 #: bytes of an answer unless its place says otherwise
 MOST_BYTES = 4 * MIB
+#: bytes of what a node answers as a whole, to a module or a command
+MOST_ANSWER = 16 * MIB
 #: levels of lists and mappings. Objects of Kubernetes have fewer than 20; Python's own recursion ends at 1,000, and the walks of this collection before that
 MOST_DEPTH = 64
 #: digits of a whole number. The longest that any tool prints are counters and GUIDs of 64 bits, 20 digits; GUIDs of 128 bits have 39
@@ -66,6 +68,55 @@ def decode_json(
     if _LONE.search(text) or ("\\u" in text and _LONE.search(json.dumps(data, ensure_ascii=False))):
         raise ParseError(what, "half of a surrogate pair", "Unicode")
     return data
+
+
+def decode_answer(text: bytes, what: str, most_depth: int = MOST_DEPTH, most_values: int = 0) -> typing.Any:
+    """Decode what an API server says, which may be a list of thousands of objects.
+
+    The depth is looked at in the text, which costs a fraction of a walk through the values. What one of the objects has below it is null: it has no meaning in
+    any kind of Kubernetes, and the other objects of the list stay readable.
+
+    :param most_values: that it may have; 0 for a list, which may have any
+    :raises ParseError: it has more values, is no JSON, or has NaN, Infinity or a number that is none of 64 bits
+    """
+    if most_values and text.count(b",") + text.count(b"[") + text.count(b"{") > most_values:
+        raise ParseError(what, "JSON of more values", f"JSON of at most {most_values} values")
+    try:
+        return json.loads(_decode(_shallow(text, most_depth), what), parse_int=_whole, parse_float=_number, parse_constant=_constant)
+    except _Refused as error:
+        raise ParseError(what, error.seen, error.expected) from None
+    except RecursionError:
+        raise _too_deep(what, most_depth) from None
+    except ValueError as error:
+        raise ParseError(what, text[:200].decode(errors="replace").strip(), f"JSON ({error})") from None
+
+
+_SIGNS = bytes(sorted(set(range(256)) - set(b'[]{}"\\')))
+_SAME = bytes.maketrans(b"{}", b"[]")
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+
+
+def _shallow(text: bytes, most: int) -> bytes:
+    """The same JSON, with null for each list and mapping that lies deeper."""
+    signs = text.translate(_SAME, _SIGNS)
+    # two quotes side by side are a text without a bracket, or end one and begin the next
+    signs = signs.replace(b"\\\\", b"").replace(b'\\"', b"").replace(b'""', b"")
+    levels = b"".join(signs.split(b'"')[::2])
+    for _level in range(most):
+        levels = levels.replace(b"[]", b"")
+        if not levels:
+            return text
+    kept, end, depth = [], 0, 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in b"[{":
+            depth += 1
+            if depth == most + 1:
+                kept += [text[end : token.start()], b"null"]
+        elif token[0] in b"]}":
+            if depth == most + 1:
+                end = token.end()
+            depth -= 1
+    return b"".join((*kept, text[end:])) if depth <= most else text
 
 
 def _decode(text: bytes, what: str) -> str:

@@ -174,14 +174,27 @@ def test_a_folder_that_holds_more_than_the_archive_is_refused(forged: str, tmp_p
 def test_pages_in_a_folder_that_is_there_already_are_made_anew(forged: str, tmp_path: pathlib.Path) -> None:
     options = {"state": "unpacked", "archive": forged, "report_dir": str(tmp_path / "back"), "sha256": None}
     ActionModule._unpacked(options)
-    for name in ("report.html", "difference.html"):
+    mine = tmp_path / "mine"
+    mine.write_text("mine", encoding="utf-8")
+    (tmp_path / "back" / "judged" / "stages").mkdir(parents=True)
+    for name in ("report.html", "difference.html", "judged/report.html", "judged/difference.html", "judged/stages/fabric.jsonl"):
         (tmp_path / "back" / name).write_text("forged()", encoding="utf-8")
-    (tmp_path / "back" / "judged").mkdir()
-    (tmp_path / "back" / "judged" / "report.html").write_text("mine", encoding="utf-8")
+    (tmp_path / "back" / "judged" / "report.prom").symlink_to(mine)
     ActionModule._unpacked(options)
     assert "forged()" not in (tmp_path / "back" / "report.html").read_text(encoding="utf-8")
     assert not (tmp_path / "back" / "difference.html").exists()
-    assert (tmp_path / "back" / "judged" / "report.html").read_text(encoding="utf-8") == "mine"
+    assert not [path for path in (tmp_path / "back" / "judged").rglob("*") if not path.is_dir()]
+    assert mine.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("name", ["page.html", "run.json", "facts/hcas/worker-1.json", "stages/fabric.html", "judged/report.html"])
+def test_what_no_judgement_writes_is_refused_in_its_folder(forged: str, tmp_path: pathlib.Path, name: str) -> None:
+    options = {"state": "unpacked", "archive": forged, "report_dir": str(tmp_path / "back"), "sha256": None}
+    ActionModule._unpacked(options)
+    (tmp_path / "back" / "judged" / name).parent.mkdir(parents=True)
+    (tmp_path / "back" / "judged" / name).write_text("forged()", encoding="utf-8")
+    with pytest.raises(FileError, match=f"'judged/{name}' in it is not in the archive"):
+        ActionModule._unpacked(options)
 
 
 def test_a_forged_page_is_still_compared_with_its_checksum(forged: str, tmp_path: pathlib.Path) -> None:

@@ -17,6 +17,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils import _again
 from ansible_collections.linerate.rdma.plugins.module_utils._again import again, compare_folders, sign, start_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Chosen
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import _read
@@ -276,6 +277,30 @@ def test_judge_writes_nothing_through_a_link(folder: pathlib.Path, tmp_path: pat
     else:
         assert part not in ("judged", "judged/stages") and not (folder / part).is_symlink(), "the link is replaced, and its goal stays"
     assert {path: path.read_bytes() for path in victim.rglob("*") if path.is_file()} == before
+
+
+def test_what_was_there_of_a_judgement_does_not_outlive_one_that_ends_early(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("report.html", "report.json", "report.prom", "report.xml", "difference.html", "difference.json", "stages/fabric.jsonl", "stages/bandwidth.jsonl")
+    (folder / "judged" / "stages").mkdir(parents=True)
+    for name in names:
+        (folder / "judged" / name).write_text("forged()", encoding="utf-8")
+
+    def ends(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_again, "judge_again", ends)
+        with pytest.raises(KeyboardInterrupt):
+            again(str(folder), "", {}, "2.19.0")
+    assert not [name for name in names if (folder / "judged" / name).exists()]
+    assert again(str(folder), "", {}, "2.19.0")["verdict"] == "GREEN"
+
+
+def test_a_page_of_another_run_stays_in_a_folder_of_the_users_own(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "difference.html").write_text("mine", encoding="utf-8")
+    again(str(folder), str(tmp_path / "own"), {}, "2.19.0")
+    assert (tmp_path / "own" / "difference.html").read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.parametrize("part", ["facts", "facts/hcas", "stages", "runs"])

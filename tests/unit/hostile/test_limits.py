@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import pathlib
 import threading
@@ -13,6 +14,8 @@ import tracemalloc
 import types
 import typing
 
+import hypothesis
+import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
@@ -25,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Shell
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import on_many
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, decode_json
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, decode_answer, decode_json
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import shell as shell_stream
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.framing import STDERR, STDOUT, Exchange
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import seen
@@ -204,6 +207,92 @@ class Body:
     def stream(self, amt: typing.Optional[int], decode_content: bool) -> typing.Iterator[bytes]:
         assert amt is None and not decode_content
         return iter(self.chunks)
+
+
+class Server:
+    """An API server that answers the same to whatever it is asked."""
+
+    def __init__(self, *chunks: bytes) -> None:
+        self.chunks = chunks
+        self.taken = 0
+        self.closed = False
+        self.status, self.headers = 200, {"Date": "now"}
+
+    def request(self, _method: str, _path: str, **_options: typing.Any) -> "Server":
+        return self
+
+    def stream(self, amt: typing.Optional[int] = None, decode_content: bool = True) -> typing.Iterator[bytes]:
+        for chunk in self.chunks:
+            self.taken += 1
+            yield chunk
+
+    def close(self) -> None:
+        self.closed = True
+
+
+ASKED: typing.Mapping[str, typing.Callable[[kubernetes.Cluster], typing.Any]] = {
+    "get": lambda cluster: cluster.get("Node", "", "worker-1"),
+    "dated": lambda cluster: cluster.dated("Node", "", "worker-1"),
+    "patch": lambda cluster: cluster.patch("Node", "", "worker-1", {}),
+    "apply": lambda cluster: cluster.apply({"kind": "Pod", "metadata": {"name": "p", "namespace": "x"}}, "m", False),
+    "create": lambda cluster: cluster.create({"kind": "Pod", "metadata": {"namespace": "x"}}),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize(
+    ("chunks", "seen"),
+    [
+        ([b" " * MIB] * 64, "more than 8388608 bytes"),
+        ([b'{"status":[' + b"{}," * (2 * MIB) + b"{}]}"], "of more values"),
+        ([b'{"a": NaN}'], "NaN"),
+        ([b'{"a": \xff}'], "0xff"),
+        ([b'{"a": 1'], "is not JSON"),
+    ],
+    ids=["size", "values", "NaN", "UTF-8", "cut"],
+)
+def test_an_object_of_the_api_server_costs_little_and_is_its_own_error(asked: str, chunks: typing.List[bytes], seen: str) -> None:
+    server = Server(*chunks)
+    begin = time.process_time()
+    with pytest.raises(kubernetes.ApiError, match=seen):
+        ASKED[asked](kubernetes.Cluster(server))
+    assert time.process_time() - begin < 1
+    assert server.taken < 10
+
+
+def test_an_object_that_is_nested_too_deep_costs_a_list_nothing_but_what_is_below() -> None:
+    sound = {"metadata": {"name": "worker-2", "annotations": {"a": '[{"]"\\'}}}
+    sick = b'{"metadata":{"name":"worker-1","managedFields":' + b'{"f:a":' * 5000 + b"{}" + b"}" * 5000 + b"}}"
+    server = Server(b'{"metadata":{"resourceVersion":"1"},"items":[' + sick + b"," + json.dumps(sound).encode() + b"]}")
+    first, second = kubernetes.Cluster(server).list("Node").items
+    assert first["metadata"]["name"] == "worker-1" and len(json.dumps(first)) < 1000
+    assert second == {"kind": "Node", **sound}
+    event = Server(b'{"type":"MODIFIED","object":' + sick + b'}\n{"type":"ADDED","object":{}}\n')
+    assert [event["type"] for event in kubernetes.Cluster(event).watch("Node", "1")] == ["MODIFIED", "ADDED"]
+
+
+def test_what_lies_below_the_last_level_is_null_and_all_else_stays() -> None:
+    text = b'[1, {"a": [{"b": "]]]}"}, 2], "c": "[[["}, [[[]], []], "\\"[{\\\\", 3]'
+    assert decode_answer(text, "a list", most_depth=2) == [1, {"a": None, "c": "[[["}, [None, None], '"[{\\', 3]
+    assert decode_answer(text, "a list", most_depth=3) == [1, {"a": [None, 2], "c": "[[["}, [[None], []], '"[{\\', 3]
+    assert decode_answer(text, "a list", most_depth=4) == decode_answer(text, "a list") == json.loads(text)
+
+
+@hypothesis.given(
+    some.recursive(some.none() | some.text(alphabet='[]{}"\\,a\u00e4'), lambda inner: some.lists(inner) | some.dictionaries(some.text('[{"\\'), inner))
+)
+def test_an_answer_that_is_not_deep_is_taken_as_it_is(data: typing.Any) -> None:
+    assert decode_answer(json.dumps(data).encode(), "an answer") == data
+
+
+@pytest.mark.parametrize(
+    "text", ["- " * 16_000, "[" * 16_000, "[[], " * 6_000, "a: &a [x, x]\nb: &b [*a, *a]\n", "x" * 100_000, "a: 2026-99-99"], ids=lambda text: text[:4]
+)
+def test_yaml_of_the_cluster_that_costs_much_is_an_error(text: str) -> None:
+    begin = time.process_time()
+    with pytest.raises(RdmaError, match="YAML"):
+        kubernetes.read_yaml(text)
+    assert time.process_time() - begin < 1
 
 
 def test_the_lines_of_a_watch_have_an_end() -> None:

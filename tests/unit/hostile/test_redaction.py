@@ -43,6 +43,46 @@ SECRETS: typing.Sequence[typing.Tuple[str, str]] = (
     (f"hf_{WORD}", WORD),
     (f"/chart?X-Amz-Signature={WORD}&b=1", WORD),
     (f"redis://:{WORD}@cache", WORD),
+    (f'{{"Password": "{WORD}", "UserName": "root"}}', WORD),
+    (f'{{"AdminPassword": "a\\"{WORD}"}}', WORD),
+    (json.dumps(json.dumps({"password": f'a"{WORD} {WORD}'})), WORD),
+    (json.dumps(json.dumps(json.dumps({"auths": {"r": {"auth": WORD}}}))), WORD),
+    (f"password = {WORD}", WORD),
+    (f"admin_password: '{WORD} {WORD}'", WORD),
+    (f"passphrase={WORD}", WORD),
+    (f"client_secret={WORD}&grant_type=password", WORD),
+    (f"clientSecret: {WORD}", WORD),
+    (f"AWS_SECRET={WORD}", WORD),
+    (f'"secret": "{WORD}"', WORD),
+    (f"Cookie: session={WORD}; theme=dark", WORD),
+    (f"set-cookie: a=b; id={WORD}; Secure", WORD),
+    (f"curl -H 'Cookie: a={WORD}' https://bmc", WORD),
+    (f"{{'Set-Cookie': 'a={WORD}'}}", WORD),
+    (f'{{"auths": {{"registry.example": {{"auth": "{WORD}"}}}}}}', WORD),
+    (f"export NGC_API_KEY={WORD}", WORD),
+    (f"WANDB_API_KEY={WORD}", WORD),
+    (f"apiKey: {WORD}", WORD),
+    (f'X-Auth-Token: "{WORD}"', WORD),
+    (f".dockerconfigjson: {WORD}", WORD),
+    ('.dockerconfigjson: \'{"auths":{"r":{"username":"me"}}}\'', "username"),
+    (f"tls.key: {WORD}", WORD),
+    (f"ssh-privatekey: {WORD}", WORD),
+    (f"data LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQo{WORD}= end", WORD),
+    (f"- name: BMC_PASSWORD\n  value: {WORD}", WORD),
+    (f'{{"name": "BMC_PASSWORD", "value": "{WORD}"}}', WORD),
+    (f"{{Name:HF_TOKEN Value:{WORD} ValueFrom:nil}}", WORD),
+    (f"name: NGC_API_KEY,  value: {WORD}", WORD),
+    (f"Bearer {WORD} was refused", WORD),
+)
+#: names of fields whose value is a secret
+KEYS = (
+    *("Password", "AdminPassword", "tokens", "passwords", "secret_key", "secretAccessKey", ".dockerconfigjson", "tls.key", "Cookie", "Set-Cookie", "auth"),
+    *("client_secret", "clientSecret", "passphrase", "NGC_API_KEY", "identitytoken", "X-Auth-Token"),
+)
+#: names that only look like it
+OTHERS = (
+    *("image_pull_secrets", "imagePullSecrets", "secretName", "secretKeyRef", "tokens_seen", "passwordless", "key", "pkey", "author", "authentication"),
+    *("tokenExpirationSeconds", "automountServiceAccountTokens_", "keys", "cookies_seen", "monkey"),
 )
 
 
@@ -69,10 +109,47 @@ def test_the_value_of_an_option_goes_from_a_list_of_arguments() -> None:
         "0xb83fd20300e10000",
         "high_ghz",
         "hf_rate is 3",
+        "node_guid: 0x506b4b0300000001, sys_image_guid = 506b:4b03:0000:0001",
+        "Bearer authentication is what the registry wants",
+        "the Bearer scheme, Bearer. Bearer",
+        "passwordless: yes, sudo is passwordless = true",
+        "key: value, nvidia.com/gpu.key: a, monkey = b",
+        "automountServiceAccountToken: false",
+        '{"automountServiceAccountToken":true,"a":1}',
+        "cookie: it is none",
+        "open /etc/kubernetes/pki/ca.key: permission denied",
+        "open /root/.docker/.dockerconfigjson: no such file",
+        "the secret: it is fast, pull secrets: none",
+        "name: worker-1, value: 3",
+        "- name: NCCL_DEBUG\n  value: INFO",
+        "- name: BMC_PASSWORD\n  valueFrom: {secretKeyRef: {name: bmc, key: word}}",
+        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUQ=",
+        "auth: none, author: me",
     ],
 )
 def test_what_is_none_stays(text: str) -> None:
     assert redact_text(text) == text
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_value_of_a_field_of_such_a_name_goes(key: str) -> None:
+    for data in ({key: WORD}, {key: [WORD, WORD]}, {"env": [{"name": key, "value": WORD}]}):
+        assert not is_free(json.dumps(data)) and WORD not in json.dumps(redact(data))
+        assert redact(redact(data)) == redact(data)
+
+
+@pytest.mark.parametrize("key", OTHERS)
+def test_the_value_of_any_other_field_stays(key: str) -> None:
+    assert redact({key: WORD, "list": [{"name": key, "value": WORD}]}) == {key: WORD, "list": [{"name": key, "value": WORD}]}
+
+
+PIECES = [*(text for text, _secret in SECRETS), *KEYS, *(": ", "=", '"', "'", "\\", " ", "\n", ",", WORD, "Bearer ", "name: ", "value: ", "secret", "a=")]
+
+
+@hypothesis.given(some.lists(some.sampled_from(PIECES), max_size=6))
+def test_what_was_taken_out_once_is_not_looked_at_again(pieces: typing.List[str]) -> None:
+    once = redact_text("".join(pieces))
+    assert redact_text(once) == once
 
 
 @hypothesis.given(some.lists(some.one_of(some.sampled_from([text for text, _secret in SECRETS]), some.text(max_size=10)), max_size=3))
@@ -100,6 +177,23 @@ def test_what_is_not_looked_through_has_nothing_to_take_out(texts: typing.List[s
         "-",
         "://a:@",
         "' --token '",
+        'password":',
+        'password: "',
+        'password: \\"',
+        "password=\\",
+        "password ",
+        "name: a",
+        "name:",
+        "name: password ",
+        "name: password value: ",
+        "Cookie: ",
+        "cookie:a",
+        '"auth": "',
+        ".key: ",
+        "Bearer a",
+        "Bearer a1",
+        "LS0tLS1CRUdJTi",
+        "secret=",
     ],
 )
 def test_no_pattern_is_worse_than_linear(part: str) -> None:

@@ -348,8 +348,7 @@ def test_helm_gets_the_same_credentials(world: World) -> None:
                 patch.setenv(variable, text)
             world.fresh()
             path = rendered(kubeconfig)
-        if name in ("kubeconfig", "context"):
-            # Helm is told of the variable K8S_AUTH_CONTEXT beside it
+        if name == "kubeconfig":
             assert path == kubeconfig
             continue
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
@@ -369,9 +368,11 @@ def impersonating_nobody(expected: Seen, made: typing.Any) -> Seen:
     return dataclasses.replace(expected, acting_as="", groups=(), user=f"Bearer {basic}" if basic else expected.user)
 
 
-def test_helm_is_left_alone_where_it_finds_the_same(world: World) -> None:
+def test_helm_is_told_of_the_kubeconfig_wherever_it_is(world: World) -> None:
     path = world.kubeconfig(".kube/config")
-    assert (rendered(), rendered(path), credentials({}, os.environ).where) == ("", path, f"kubeconfig config in {world.folder}/.kube")
+    assert (rendered(), rendered(path), credentials({}, os.environ).where) == (path, path, f"kubeconfig config in {world.folder}/.kube")
+    world.patch.setenv("KUBECONFIG", path)
+    assert rendered() == path
     world.patch.setenv("K8S_AUTH_KUBECONFIG", path)
     assert rendered() == path
     world.patch.setattr(constants, "DEFAULT_LOCAL_TMP", str(world.folder))

@@ -130,7 +130,7 @@ def test_objects_go_before_the_operator_and_the_definition_last(run: Run, instal
 def test_objects_of_others_stay_with_their_definition(run: Run, installed: OlmWorld) -> None:
     custom(installed, "theirs")
     gone = run(state="absent")
-    assert gone["stays"] == [{"subject": "CustomResourceDefinition nodes.nfd.io", "why": "1 objects of it are not the collection's: theirs"}]
+    assert gone["stays"] == [{"subject": "CustomResourceDefinition nodes.nfd.io", "why": "1 objects of it are not the collection's: theirs", "remedy": ""}]
     assert installed.names("CustomResourceDefinition") == {"nodes.nfd.io"} and not installed.names("Subscription")
 
 
@@ -184,4 +184,4 @@ def test_what_is_not_ours_stays(run: Run, world: OlmWorld) -> None:
 def test_a_group_that_another_operator_needs_stays(run: Run, installed: OlmWorld) -> None:
     installed.have(named("Subscription", "other", spec={"name": "other"}))
     gone = run(state="absent")
-    assert {"subject": f"OperatorGroup {SPACE}/linerate-rdma", "why": "other operators are in its namespace"} in gone["stays"]
+    assert {"subject": f"OperatorGroup {SPACE}/linerate-rdma", "why": "other operators are in its namespace", "remedy": ""} in gone["stays"]

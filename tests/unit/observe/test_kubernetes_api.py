@@ -26,8 +26,7 @@ class Response:
         chunks: typing.Union[typing.List[typing.Union[urllib3.exceptions.ProtocolError, ConnectionResetError, bytes]], typing.Tuple[()]] = (),
         headers: typing.Union[typing.List[typing.Tuple[str, str]], typing.Tuple[()]] = (),
     ) -> None:
-        self.data = data
-        self.chunks = chunks
+        self.chunks = chunks or [data]
         self.headers = urllib3.HTTPHeaderDict(headers)
         self.closed = False
 

@@ -124,7 +124,7 @@ def test_large_input_and_output_are_the_same_byte_for_byte(server: ExecServer) -
 def test_a_command_that_writes_before_it_reads_does_not_block(server: ExecServer) -> None:
     """More than all buffers on the way hold, in both directions."""
     size = 30_000_000
-    answer = run(cluster(server.url), pod(), ["sh", "-c", f"head -c {size} /dev/zero; cat"], SIX_MB * 2)
+    answer = run(cluster(server.url), pod(), ["sh", "-c", f"head -c {size} /dev/zero; cat"], SIX_MB * 2, Limits(output=2 * size))
     assert (answer.rc, len(answer.stdout), answer.stdout[size:] == SIX_MB * 2) == (0, size + len(SIX_MB) * 2, True)
 
 

@@ -13,6 +13,7 @@ One pass, line by line; what is kept grows with ranks and channels and not with 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 import re
 import typing
@@ -60,6 +61,10 @@ _AROUND = ("Watchdog caught", "Timeout at NCCL work", "remote process has exited
 _MOST = 1000
 #: hosts that a problem names
 _HOSTS = 20
+#: the last communicators of a process in which one of its ranks is, of which one may have written a channel
+_RECENT = 256
+#: signs of the name of a communicator: that of one that was split off has the name of the other in it
+_LONGEST_NAME = 200
 
 
 def parse(lines: typing.Iterable[str]) -> NcclLog:
@@ -181,7 +186,9 @@ class _Rank:
 
 @dataclasses.dataclass
 class _Process:
-    """:ivar strays: by rank, what no communicator that is known so far can have written"""
+    """:ivar ranks: in the order in which they said who they are, and for the rest of what a line may ask, of each the last
+    :ivar strays: by rank, what no communicator that is known so far can have written
+    """
 
     host: str
     pid: int
@@ -196,7 +203,17 @@ class _Process:
     distances: typing.Dict[int, typing.Dict[str, None]] = dataclasses.field(default_factory=dict)
     environment: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     ranks: typing.List[_Rank] = dataclasses.field(default_factory=list)
+    by_rank: typing.Dict[int, typing.List[_Rank]] = dataclasses.field(default_factory=dict)
+    in_making: typing.Dict[typing.Tuple[str, int], _Rank] = dataclasses.field(default_factory=dict)
+    on_gpu: typing.Dict[typing.Tuple[typing.Optional[int], str], _Rank] = dataclasses.field(default_factory=dict)
+    of_size: typing.Dict[typing.Tuple[typing.Optional[int], typing.Optional[int]], int] = dataclasses.field(default_factory=dict)
     strays: typing.Dict[int, _Rank] = dataclasses.field(default_factory=dict)
+
+    def add(self, rank: _Rank) -> None:
+        self.ranks.append(rank)
+        self.by_rank.setdefault(rank.rank, []).append(rank)
+        self.on_gpu[rank.gpu, rank.pointer] = rank
+        self.of_size[rank.gpu, rank.size] = self.of_size.get((rank.gpu, rank.size), 0) + 1
 
     def freeze(self, version: str) -> NcclProcess:
         interface, address = self.oob if self.oob[0] else self.bootstrap
@@ -403,7 +420,7 @@ class _Reader:
             only = process.ranks[0]
             if only.rank == own and peer < (only.size or 0) and (only.started or link not in only.took(incoming)):
                 return only
-        fitting = [rank for rank in process.ranks if rank.rank == own and rank.size is not None and peer < rank.size]
+        fitting = [rank for rank in process.by_rank.get(own, ())[-_RECENT:] if rank.size is not None and peer < rank.size]
         free = next((rank for rank in reversed(fitting) if link is None or link not in rank.took(incoming)), None)
         if free is not None:
             return free
@@ -422,7 +439,7 @@ class _Reader:
         process, own = thread.process, int(number)
         if not RANKS.fits(int(size)):
             return
-        rank = next((item for item in process.ranks if item.pointer == pointer and item.rank == own and not item.complete), None)
+        rank = process.in_making.pop((pointer, own), None)
         if rank is None:
             rank = _Rank(process, own, pointer, int(size), gpu=int(gpu), bus_id=bus_id, started=state == "START")
             rank.name = identity or self._split(rank, parent, count, color)
@@ -432,18 +449,20 @@ class _Reader:
                 rank.take(before)
             for name, value in thread.waiting.items():
                 setattr(rank, name, value)
-            process.ranks.append(rank)
+            process.add(rank)
         rank.complete = state == "COMPLETE"
+        if not rank.complete:
+            process.in_making[pointer, own] = rank
         thread.current, thread.waiting = (None if rank.complete else rank), {}
 
     @staticmethod
     def _split(rank: _Rank, parent: typing.Optional[str], count: typing.Optional[str], color: typing.Optional[str]) -> str:
         """A name for a communicator without a commId that all its ranks agree on."""
-        known = [item for item in rank.process.ranks if item.gpu == rank.gpu]
-        above = next((item.name for item in reversed(known) if item.pointer == parent), None)
+        above = rank.process.on_gpu.get((rank.gpu, parent or ""))
         if above is not None:
-            return f"{above} split {count or ''} color {color}".replace("  ", " ")
-        alike = sum(item.size == rank.size for item in known)
+            name = f"{above.name} split {count or ''} color {color}".replace("  ", " ")
+            return name if len(name) <= _LONGEST_NAME else f"{name[:100]}... {hashlib.sha256(name.encode()).hexdigest()[:16]}"
+        alike = rank.process.of_size.get((rank.gpu, rank.size), 0)
         return f"{rank.size} ranks" + (f" number {alike + 1}" if alike else "")
 
     def _trees(self, thread: _Thread, message: str) -> None:

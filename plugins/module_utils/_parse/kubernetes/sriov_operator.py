@@ -11,12 +11,15 @@ from ..._model.boundary.form import shown
 from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.disruption import LabelSelector, NodePool, OperatorSettings
+from ..._model.olm import Stay
 from ..._model.sriov_operator import NodeState, OperatorInstallation, Policy, StateInterface, StateVf, SupportedNic, VfGroup, WantedInterface
 from .core import workload
 from .resource import Resource, ResourceError, items_of, known, mapping_at, name_of, number_of, selector_of, text_at, text_of, texts_of, title_of
 
 #: with what the operator's annotations of nodes, node states and pools begin
 STATE_ANNOTATIONS = "sriovnetwork.openshift.io/"
+#: that Helm writes on what a release has made
+_RELEASE, _RELEASE_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
 
 
 def node_state(resource: Resource) -> NodeState:
@@ -211,6 +214,23 @@ def installation(resource: Resource) -> OperatorInstallation:
         origin=origin_of(labels, work.namespace),
         resource_prefix=known(SUBDOMAIN, environment.get("RESOURCE_PREFIX")),
     )
+
+
+def kept_release(namespace: str, release: str, ours: bool, operators: typing.Iterable[Resource]) -> typing.Optional[Stay]:
+    """Why a Helm release is not proven to be the collection's, by whose name anybody may have installed one; None where it is.
+
+    Helm keeps no mark of ours. The collection makes the namespace of the operator where there is none, and then installs the operator into it.
+
+    :param ours: whether the namespace carries the label of the collection, which only an admin of the cluster can give
+    :param operators: Deployments in the namespace that run the operator
+    """
+    notes = [mapping_at(item, "metadata", "annotations") for item in operators]
+    made = any((item.get(_RELEASE), item.get(_RELEASE_NAMESPACE)) == (release, namespace) for item in notes)
+    if ours and made:
+        return None
+    why = "it installed no SR-IOV network operator that is there" if ours else f"namespace {namespace} was there before the collection, or is of others"
+    remedy = f"Where it is yours and nobody needs it: helm uninstall --wait -n {namespace} {release}"
+    return Stay(f"Helm release {namespace}/{release}", f"whether a run of the collection made it is not proven: {why}", remedy)
 
 
 def runs_operator(containers: typing.Iterable[Resource]) -> bool:

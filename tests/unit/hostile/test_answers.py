@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Answers of a node that are larger than any, and what a node says beside them, under a real ansible-playbook and by each way to a node."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import types
+import typing
+
+import pytest
+import yaml
+from ansible.errors import AnsibleConnectionFailure
+
+from ansible_collections.linerate.rdma.plugins.action import fabric_info, node_info
+from ansible_collections.linerate.rdma.plugins.connection import pod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer, Container
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import Limits
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_ANSWER
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, without_junk
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+COLLECTIONS = str(ROOT / "build" / "collections")
+PLAYBOOK = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).with_name("ansible-playbook"))
+EVIL = "\x1b[2J\u202elinerate.rdma: GREEN"
+
+
+def play(folder: pathlib.Path, module: str, **more: typing.Any) -> str:
+    """What ansible-playbook prints of a task on worker-1 with a module of this text."""
+    (folder / "library").mkdir()
+    (folder / "library" / "hostile.py").write_text(f"#!/usr/bin/python\n{module}\n", encoding="utf-8")
+    tasks = [{"linerate.rdma.on_node": {"module": "hostile"}, "register": "said", **more}, {"ansible.builtin.debug": {"var": "said.msg"}}]
+    (folder / "plays.yml").write_text(yaml.safe_dump([{"hosts": "worker-1", "gather_facts": False, "tasks": tasks}]), encoding="utf-8")
+    host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"worker-1": host}}}), encoding="utf-8")
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": COLLECTIONS, "HOME": str(folder), "PYTHONIOENCODING": "utf-8", "LC_ALL": "C.UTF-8"}
+    command = [PLAYBOOK, "-i", str(folder / "hosts.yml"), str(folder / "plays.yml")]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, encoding="utf-8", timeout=300, check=False)
+    return done.stdout + done.stderr
+
+
+def test_what_a_node_says_behind_its_answer_drives_no_terminal(tmp_path: pathlib.Path) -> None:
+    output = play(tmp_path, f"import json\nprint(json.dumps({{'msg': 'fine'}}))\nprint({EVIL!r})\nprint('{{')\n")
+    assert "junk after the JSON data" in output and '"said.msg": "fine"' in output
+    assert "\x1b" not in output and "\u202e" not in output and "\\u202e" in output
+
+
+def test_an_answer_that_is_too_large_is_the_error_of_its_node(tmp_path: pathlib.Path) -> None:
+    output = play(tmp_path, "print('{\"msg\": \"' + 'x' * (17 * 2**20) + '\"}')", ignore_unreachable=True)
+    assert "worker-1 answered with 17825" in output and "expected 16777216 at most" in output and "xxxxx" not in output
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ('{"a": "\u202e"}\n', '{"a": "\u202e"}\n'),
+        ('motd \x1b\n{"a":\n 1}\r\nlost \x1b[2J\nagain\u202e', 'motd \x1b\n{"a":\n 1}\r\nlost \\x1b[2J\nagain\\u202e'),
+        ('{"a": 1}\n} \x1b\n', '{"a": 1}\n} \\x1b\n'),
+        ("\x1b", "\\x1b"),
+        ("", ""),
+    ],
+)
+def test_what_stands_behind_the_json_is_escaped_and_nothing_else(output: str, expected: str) -> None:
+    assert without_junk(output) == expected
+
+
+class Flood(Observer):
+    """An observer on a node that prints ``size`` bytes."""
+
+    MODULE = "linerate.rdma.node_info"
+    KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"hcas": "hcas"}
+
+    def __init__(self, size: int, folder: pathlib.Path) -> None:
+        self._connection: typing.Any = types.SimpleNamespace(exec_command=lambda _command: (0, b"x" * size, b""), most_output=1)
+        self._task: typing.Any = types.SimpleNamespace(
+            args={"facts_dir": str(folder), "run": "run-1"}, async_val=0, check_mode=False, environment=None, diff=False
+        )
+        self.allowed = 0
+
+    def _execute_module(self, *_arguments: typing.Any, **_options: typing.Any) -> typing.Dict[str, typing.Any]:
+        self.allowed = self._connection.most_output
+        _rc, said, _stderr = self._connection.exec_command("python")
+        return {"hcas": {"size": len(said)}}
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ansible.plugins.action.ActionBase.run", lambda *_arguments: {})
+
+
+def test_an_observer_whose_node_says_too_much_leaves_an_error_in_the_place_of_its_fact(tmp_path: pathlib.Path) -> None:
+    observer = Flood(MOST_ANSWER + 1, tmp_path)
+    with pytest.raises(AnsibleConnectionFailure):
+        observer.run(task_vars={"inventory_hostname": "worker-1"})
+    fact = FactFolder(str(tmp_path), "run-1").of_nodes("hcas", ["worker-1"])["worker-1"]
+    assert fact["value"] is None and fact["error"].startswith(f"unreachable: worker-1 answered with {MOST_ANSWER + 1} bytes")
+    # the pod's connection stops there itself, and neither knows of it afterwards
+    assert observer.allowed == MOST_ANSWER and observer._connection.most_output == 1
+    assert Flood(MOST_ANSWER, tmp_path).run(task_vars={"inventory_hostname": "worker-1"})["counts"] == {"hcas": 1}
+
+
+def test_a_fabric_may_be_larger_than_what_any_other_node_answers() -> None:
+    assert (node_info.ActionModule.MOST_BYTES, fabric_info.ActionModule.MOST_BYTES) == (16 * MIB, 64 * MIB)
+
+
+def test_a_command_in_a_pod_has_the_limit_of_an_answer_and_a_file_that_of_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    asked: typing.List[int] = []
+
+    def run(_cluster: typing.Any, _container: Container, _command: typing.Sequence[str], _stdin: bytes, limits: Limits) -> Answer:
+        asked.append(limits.output)
+        return Answer(0, b"", b"")
+
+    monkeypatch.setattr(pod, "run", run)
+    connection = object.__new__(pod.Connection)
+    connection._connected, connection._cluster, connection._credentials = True, typing.cast(typing.Any, 1), typing.cast(typing.Any, 1)
+    options: typing.Mapping[str, typing.Any] = {"connect_timeout": 1.0, "exec_timeout": 1.0, "namespace": "x", "pod": "p", "container": ""}
+    monkeypatch.setattr(pod.Connection, "get_option", lambda _self, name: options.get(name))
+    monkeypatch.setattr("ansible.plugins.connection.ConnectionBase.exec_command", lambda *_words, **_options: None)
+    connection.become = None
+    action = types.SimpleNamespace(_connection=connection, _parse_returned_data=dict)
+    connection.exec_command("true")
+    with heard(action, "worker-1", 64 * MIB):
+        connection.exec_command("true")
+    connection.fetch_file("/a", str(tmp_path / "a"))
+    assert asked == [16 * MIB, 64 * MIB, 256 * MIB]
+    assert json.loads(json.dumps(action._parse_returned_data())) == {}

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whatever the environment says, Helm works on the cluster of all other tasks: a program that stands for it writes down what it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import typing
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import sriov_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import kept_release
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+COLLECTIONS = str(ROOT / "build" / "collections")
+PLAYBOOK = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).with_name("ansible-playbook"))
+MODULES = ("kubernetes.core.helm", "kubernetes.core.helm_info")
+ANOTHER = "https://another.example:6443"
+RUN = "20260102T030405Z-aaaaaa"
+STAYS = {"subject": "Helm release ops/x", "why": "whose it is is not proven", "remedy": "helm uninstall -n ops x"}
+DOES = ("list", "show", "upgrade", "uninstall", "rollback")
+#: that Helm reads above its kubeconfig [helm.sh/docs/helm/helm, environment variables]
+VARIABLES = (
+    *("HELM_KUBEAPISERVER", "HELM_KUBEASGROUPS", "HELM_KUBEASUSER", "HELM_KUBECAFILE", "HELM_KUBECONTEXT"),
+    *("HELM_KUBEINSECURE_SKIP_TLS_VERIFY", "HELM_KUBETLS_SERVER_NAME", "HELM_KUBETOKEN"),
+)
+HELM = """#!{python}
+import json, os, sys
+said = {{name: text for name, text in os.environ.items() if name.startswith("HELM_KUBE")}}
+arguments = sys.argv[1:]
+path = arguments[arguments.index("--kubeconfig") + 1] if "--kubeconfig" in arguments else os.environ.get("KUBECONFIG", "")
+with open(path) as file:
+    content = file.read()
+what = next(word for word in arguments if not word.startswith("-"))
+if what != "version":
+    with open({log!r}, "a") as log:
+        log.write(json.dumps({{"what": what, "kubeconfig": content, "said": said, "arguments": arguments}}) + "\\n")
+release = {release}
+answers = {{
+    "version": 'version.BuildInfo{{Version:"v3.19.0", GitCommit:"x", GoVersion:"go1.24"}}',
+    "list": json.dumps(release),
+    "get": "{{}}",
+    "show": "name: sriov-network-operator-chart\\nversion: 1.6.0",
+}}
+print(answers.get(what, ""))
+"""
+RELEASE = {"name": "x", "namespace": "ops", "revision": "3", "status": "deployed", "chart": "sriov-network-operator-chart-1.6.0", "app_version": "1"}
+
+
+def tasks_of(path: pathlib.Path) -> typing.Iterator[typing.Mapping[str, typing.Any]]:
+    def walk(item: typing.Any) -> typing.Iterator[typing.Mapping[str, typing.Any]]:
+        if isinstance(item, list):
+            for one in item:
+                yield from walk(one)
+        elif isinstance(item, dict):
+            yield item
+            for key in ("block", "rescue", "always", "tasks", "pre_tasks", "post_tasks"):
+                yield from walk(item.get(key))
+
+    yield from walk(yaml.safe_load(path.read_text(encoding="utf-8")))
+
+
+def of_helm() -> typing.Iterator[typing.Tuple[str, typing.Mapping[str, typing.Any]]]:
+    for path in sorted([*ROOT.glob("roles/*/tasks/*.yml"), *ROOT.glob("playbooks/*.yml"), *ROOT.glob("*.yml")]):
+        for task in tasks_of(path):
+            if any(module in task for module in MODULES) or "helm_binary" in str(task.get("ansible.builtin.command", "")):
+                yield f"{path.relative_to(ROOT)}: {task['name']}", task
+
+
+def test_each_task_of_helm_names_its_cluster_and_takes_nothing_from_the_environment() -> None:
+    found = dict(of_helm())
+    assert len(found) >= 5
+    for place, task in found.items():
+        assert task.get("environment") == "{{ operators_helm_environment }}", place
+        options = next((task[module] for module in MODULES if module in task), None)
+        if options is not None:
+            assert options["kubeconfig"] == "{{ operators_kubeconfig }}", place
+            assert (options["host"], options["api_key"]) == ("", ""), place
+        elif "'template'" not in str(task):
+            assert "'--kubeconfig', operators_kubeconfig" in task["ansible.builtin.command"]["argv"], place
+    cleared = yaml.safe_load((ROOT / "roles/operators/vars/main.yml").read_text(encoding="utf-8"))["operators_helm_environment"]
+    assert {name: cleared.get(name) for name in VARIABLES} == dict.fromkeys(VARIABLES, "")
+
+
+@pytest.mark.parametrize(
+    ("role", "part", "release", "stays", "asked"),
+    [
+        ("operators", "release", [], {}, ["list", "show", "upgrade"]),
+        ("teardown", "operator", [RELEASE], {}, ["list", "uninstall"]),
+        ("teardown", "operator", [RELEASE], STAYS, ["list"]),
+        ("teardown", "operator", [], STAYS, ["list"]),
+    ],
+    ids=["install", "ours", "not ours", "none"],
+)
+def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_ours(
+    tmp_path: pathlib.Path, role: str, part: str, release: typing.Any, stays: typing.Mapping[str, str], asked: typing.List[str]
+) -> None:
+    ours, theirs = (tmp_path / name for name in ("ours", "theirs"))
+    for path, server in ((ours, "https://ours.example:6443"), (theirs, ANOTHER)):
+        entries = {"clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "u", "user": {}}]}
+        contexts = [{"name": "x", "context": {"cluster": "c", "user": "u"}}]
+        path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **entries, "contexts": contexts, "current-context": "x"}), encoding="utf-8")
+    helm, log = tmp_path / "helm", tmp_path / "log"
+    helm.write_text(HELM.format(python=sys.executable, log=str(log), release=release), encoding="utf-8")
+    helm.chmod(0o755)
+    wanted = {"operator": "o", "release": "x", "namespace": "ops", "chart": "oci://r.example/c", "version": "1.6.0", "repository": "", "values": {}}
+    variables = {
+        # in the place of the lookup, which asks the environment for what these hold
+        "operators_kubeconfig": str(ours),
+        **{"operators_helm_binary": str(helm), "operators_wanted": wanted, "operators_changes": []},
+        **{"teardown_before": {"namespace": "ops", "configs": [], "release_stays": stays}, "teardown_olm": {"namespaces": []}},
+        "teardown_sriov_release": "x",
+    }
+    facts = FactFolder(str(tmp_path / "report"), RUN)
+    play = {
+        **{"hosts": "localhost", "gather_facts": False},
+        "module_defaults": {"group/linerate.rdma.facts": {"facts_dir": facts.report_dir, "run": RUN}},
+        "tasks": [{"ansible.builtin.include_role": {"name": f"linerate.rdma.{role}", "tasks_from": part}}],
+    }
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    secret = {"K8S_AUTH_HOST": ANOTHER, "K8S_AUTH_API_KEY": "another", "KUBECONFIG": str(theirs)}
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": COLLECTIONS, "HOME": str(tmp_path), **dict.fromkeys(VARIABLES, ANOTHER), **secret}
+    given = json.dumps({**variables, "ansible_python_interpreter": sys.executable})
+    command = [PLAYBOOK, "-i", "localhost,", "-c", "local", "-e", given, str(tmp_path / "play.yml")]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    calls = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert list(dict.fromkeys(call["what"] for call in calls if call["what"] in DOES)) == asked
+    # the judgement of the teardown tells it
+    assert facts.value("release_kept") == ({"stays": [STAYS]} if stays and release else None)
+    for call in calls:
+        assert "ours.example" in call["kubeconfig"] and not any(call["said"].values()), call
+        assert ANOTHER not in str(call["arguments"])
+
+
+def deployment(**annotations: str) -> typing.Dict[str, typing.Any]:
+    notes = {f"meta.helm.sh/{name.replace('_', '-')}": value for name, value in annotations.items()}
+    return {"metadata": {"name": "sriov-network-operator", "namespace": "ops", "annotations": notes}}
+
+
+OURS = deployment(release_name="x", release_namespace="ops")
+
+
+@pytest.mark.parametrize(
+    ("ours", "operators", "why"),
+    [
+        (True, [OURS], None),
+        (True, [deployment(), OURS], None),
+        (False, [OURS], "namespace ops was there before the collection, or is of others"),
+        (True, [deployment(release_name="y", release_namespace="ops")], "installed no SR-IOV network operator"),
+        (True, [deployment(release_name="x", release_namespace="another")], "installed no SR-IOV network operator"),
+        (True, [deployment()], "installed no SR-IOV network operator"),
+        (True, [], "installed no SR-IOV network operator"),
+    ],
+)
+def test_a_release_is_not_ours_by_its_name(ours: bool, operators: typing.List[typing.Any], why: typing.Optional[str]) -> None:
+    found = kept_release("ops", "x", ours, operators)
+    assert found is None if why is None else found is not None and why in found.why and "helm uninstall --wait -n ops x" in found.remedy
+
+
+def test_a_release_that_stays_is_a_finding_with_its_command(tmp_path: pathlib.Path) -> None:
+    folder = FactFolder(str(tmp_path), RUN)
+    folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", False, ()))
+    folder.write("release_kept", value={"stays": [STAYS]})
+    found = check(Intent(()), load(Facts, facts_of(folder, "teardown")[0], "facts"))
+    (stays,) = [finding for finding in found if finding.check == "teardown.stays" and finding.subject == STAYS["subject"]]
+    assert (stays.status, stays.remedy) == ("warn", STAYS["remedy"]) and STAYS["why"] in stays.why
+
+
+class Api:
+    """Lists of two kinds."""
+
+    def __init__(self, labelled: typing.Sequence[str], *deployments: typing.Mapping[str, typing.Any]) -> None:
+        self.labelled, self.deployments = labelled, deployments
+
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
+        if kind == "Namespace":
+            assert selector == "app.kubernetes.io/managed-by=linerate.rdma"
+            return Listing(tuple({"metadata": {"name": name}} for name in self.labelled), "1")
+        assert (kind, namespace) == ("Deployment", "ops")
+        return Listing(tuple(dict(item) for item in self.deployments), "1")
+
+
+def test_the_namespace_tells_by_its_label_and_the_operator_by_what_it_runs() -> None:
+    container = {"name": "m", "image": "r.example/x", "command": ["sriov-network-operator"], "env": [{"name": "SRIOV_CNI_IMAGE", "value": "r.example/y"}]}
+    runs = {**OURS, "spec": {"template": {"spec": {"containers": [container]}}}}
+    other = {**OURS, "spec": {"template": {"spec": {"containers": [{"name": "m", "image": "r.example/x"}]}}}}
+
+    def stays(*world: typing.Any) -> bool:
+        return sriov_operator.kept_release(typing.cast(typing.Any, Api(*world)), "ops", "x") is not None
+
+    assert [stays(["ops"], runs), stays(["another"], runs), stays(["ops"], other)] == [False, True, True]
