@@ -29,8 +29,12 @@ try:
     import yaml
     from kubernetes.client.exceptions import ApiException
     from urllib3.exceptions import HTTPError
+
+    _SafeLoader: typing.Any = yaml.SafeLoader
 except ImportError:
     # the modules name the missing library before they come here
+    _SafeLoader = object
+
     class ApiException(Exception):  # type: ignore[no-redef]
         """Stands for that of the client."""
 
@@ -130,6 +134,8 @@ PAGE = 500
 LOG_LINES, MOST_LOG = 20_000, 16 * 2**20
 #: bytes of one object. etcd takes 1.5 MiB of what is asked to be written, and the event around it has a few more
 MOST_OBJECT = 8 * 2**20
+#: characters of the YAML of a ConfigMap, which takes some ten microseconds for each. Configurations that are full of comments have 10,000
+MOST_YAML = 128 * 1024
 #: seconds to connect, and to wait for an answer
 TIMEOUT = (5.0, 30.0)
 #: the server ends a watch after this; with bookmarks about once a minute, silence beyond the second figure means a dead connection
@@ -190,13 +196,24 @@ class ApiError(RdmaError):
         return full or self.status == 429 or self.status >= 500 or (self.status == 0 and "connection refused" in text)
 
 
-def read_yaml(text: str) -> typing.Any:
-    """Text out of a ConfigMap.
+class _WithoutAliases(_SafeLoader):  # type: ignore[misc]
+    """Refuses aliases: with them, a few hundred bytes hold lists that are gigabytes as soon as something writes them out."""
 
-    :raises RdmaError: no YAML
+    def compose_node(self, parent: typing.Any, index: typing.Any) -> typing.Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("it has an alias, which is not read")
+        return super().compose_node(parent, index)
+
+
+def read_yaml(text: str) -> typing.Any:
+    """Text out of a ConfigMap, which may be a tenant's.
+
+    :raises RdmaError: no YAML, larger than any configuration, or with an alias in it
     """
+    if len(text) > MOST_YAML:
+        raise RdmaError(f"no YAML that is read: it has {len(text)} characters, and {MOST_YAML} are the most")
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader=_WithoutAliases)  # noqa: S506 - a SafeLoader
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise RdmaError(f"no YAML: {error}") from error
 
