@@ -44,8 +44,8 @@ except ImportError:  # pragma: no cover
 
 Value = typing.TypeVar("Value")
 
-#: keys whose words ansible-core shows on the terminal [plugins/callback/__init__.py, _handle_warnings, _dump_results]
-_SHOWN = frozenset({"warnings", "deprecations", "exception", "msg", "module_stdout", "module_stderr"})
+#: keys whose words ansible-core shows on the terminal [plugins/callback/__init__.py, _handle_warnings, _handle_exception, _get_diff, _dump_results]
+_SHOWN = frozenset({"warnings", "deprecations", "exception", "diff", "msg", "module_stdout", "module_stderr"})
 #: keys by which the result of any module changes a run: variables of hosts, hosts, groups, custom statistics
 #: [ansible-core plugins/strategy/__init__.py _process_pending_results, executor/task_executor.py]
 _ACTED_ON = frozenset({"ansible_facts", "add_host", "add_group", "ansible_stats"})

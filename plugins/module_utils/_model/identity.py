@@ -31,6 +31,9 @@ _DEFAULT_SERIALS = re.compile(
     r"|chassisserialnumber|tobefilledby\w*|tobedetermined|oem|0?123456789a?b?c?d?e?f?|1234567890|01234567890123456789ab\w*"
 )
 
+#: serial numbers of one machine: DMI shows that of the system and that of the board
+_MOST_SERIALS = 2
+
 #: proven: one machine. asserted: nobody can compare them, and the inventory says that they are. other: not one machine, or nobody's alone. unknown: nobody can
 #: compare them
 State = typing.Literal["proven", "asserted", "other", "unknown"]
@@ -99,8 +102,10 @@ class Claims:
     def of(self, node: str) -> Identity:
         """What is known of one node, its kubelet first."""
         seen = self.looked.get(node, Identity())
+        # the node's own words: held to their form once more, and who tells the numbers of a whole hall says nothing by the rest of them
+        told = identity_of(seen.uuid, seen.serials[:_MOST_SERIALS])
         # without dashes it is the machine ID of the operating system, which the kubelet tells where DMI shows no UUID [src cadvisor GetSystemUUID]
-        return Identity(uuid_of(self.reported.get(node, "")) or seen.uuid, seen.serials)
+        return Identity(uuid_of(self.reported.get(node, "")) or told.uuid, told.serials)
 
     def judge(self, node: str, machine: Identity, asserted: bool) -> Verdict:
         """Whether a system behind a BMC is this node.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import dataclasses
 import difflib
 import functools
@@ -190,10 +191,15 @@ def load_exactly(cls: typing.Any, data: typing.Any, path: str = "") -> typing.An
 
     :raises LoadError: the first mistake, as ``load`` says
     """
-    value, problems = load_all(cls, data, path)
-    if problems:
-        raise problems[0]
-    return value
+    value = _collect(cls, data, path, _First())
+    return None if value is _HOLE else value
+
+
+class _First(typing.List[LoadError]):
+    """Takes no mistake, and raises the first: what a node answers may have a million, and words are looked for about each."""
+
+    def append(self, problem: LoadError) -> typing.NoReturn:
+        raise problem
 
 
 def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Tuple[typing.Any, typing.Tuple[LoadError, ...]]:
@@ -291,9 +297,8 @@ def _options(cls: typing.Any) -> typing.Tuple[typing.Any, ...]:
 def _collect_option(options: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
     """What one of several types takes."""
     for option in options:
-        value, wrong = load_all(option, data, path)
-        if not wrong:
-            return value
+        with contextlib.suppress(LoadError):
+            return load_exactly(option, data, path)
     words = [str(word) for option in options if typing.get_origin(option) is typing.Literal for word in typing.get_args(option)]
     problems.append(LoadError(path, _seen(data), " or ".join(map(_describe, options)) + nearest(str(data), words)))
     return _HOLE
@@ -315,11 +320,13 @@ def _is_observed(cls: typing.Any) -> bool:
 
 def _load_observed(cls: typing.Any, data: typing.Any, path: str) -> typing.Tuple[typing.Any, typing.Sequence[LoadError]]:
     """What was observed of one node; where the value does not fit, that is its error."""
-    problems: typing.List[LoadError] = []
-    value = _collect_dataclass(cls, data, path, problems)
-    if not problems or not isinstance(data, dict) or not data.keys() <= {"value", "error"}:
-        return value, problems
-    return cls(None, f"what it answered is refused: {problems[0]}"), ()
+    if not isinstance(data, dict) or not data.keys() <= {"value", "error"}:
+        problems: typing.List[LoadError] = []
+        return _collect_dataclass(cls, data, path, problems), problems
+    try:
+        return _collect_dataclass(cls, data, path, _First()), ()
+    except LoadError as error:
+        return cls(None, f"what it answered is refused: {error}"), ()
 
 
 def _collect_dict(types: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
@@ -339,6 +346,7 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: t
     hints, values = _hints(cls), {}
     unread: typing.Set[str] = set()
     misspelt: typing.Set[str] = set()
+    absent = [name for name in fields if name not in data]
     for key, item in data.items():
         if key in fields:
             values[key] = _collect(hints[key], item, _join(path, key), problems)
@@ -346,7 +354,7 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: t
             hint = nearest(str(key), fields)
             problems.append(LoadError(_join(path, key), "unknown key", f"one of: {', '.join(fields)}{hint}"))
             # it may be any of those that are not there, misspelt
-            unread.update(fields.keys() - data.keys())
+            unread.update(absent)
             misspelt.update(name for name in fields if f"'{name}'" in hint)
     for name, field in fields.items():
         if name not in data and name not in misspelt and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:

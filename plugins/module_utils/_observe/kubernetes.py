@@ -197,7 +197,7 @@ class ApiError(RdmaError):
 
 
 def read_yaml(text: str) -> typing.Any:
-    """Text out of a ConfigMap.
+    """Text out of a ConfigMap, which may be a tenant's.
 
     :raises RdmaError: no YAML, or such as costs more than a configuration does
     """

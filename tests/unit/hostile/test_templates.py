@@ -265,6 +265,15 @@ def test_words_of_a_node_that_ansible_shows_drive_no_terminal() -> None:
     assert without_effects({"msg": "a\nb", "hcas": [evil]}) == {"msg": "a\nb", "hcas": [evil]}
 
 
+def test_so_do_its_traceback_and_its_difference() -> None:
+    evil = "\x1b[2J\x1b[1;1Hlinerate.rdma: GREEN \u202e\x9b31m"
+    keys = ("before", "after", "prepared", "before_header", "after_header")
+    shown = without_effects({"exception": f"a\n{evil}", "diff": [dict.fromkeys(keys, evil)]})
+    texts = [shown["exception"], *(shown["diff"][0][key] for key in keys)]
+    assert not any(sign in text for text in texts for sign in "\x1b\u202e\x9b") and shown["exception"].startswith("a\n")
+    assert without_effects({"diff": {"before": "a\n", "after": "b\n"}}) == {"diff": {"before": "a\n", "after": "b\n"}}
+
+
 def repr_of(shown: typing.Mapping[str, typing.Any]) -> str:
     texts = [*shown["warnings"], shown["deprecations"][0]["msg"], *(shown[name] for name in ("msg", "module_stdout", "module_stderr"))]
     return "".join(texts)

@@ -108,7 +108,8 @@ def pod(resource: Resource) -> ClusterPod:
         # an empty mapping is one, too
         empty_dir=any(volume.get("emptyDir") is not None for volume in items_of(spec, "volumes", what)),
         of_run=is_ours(labels) and RUN_LABEL in labels,
-        controller=text_at(UID, _controller(resource), "uid", what),
+        # who makes the pod writes it, and the API server takes any text
+        controller=known(UID, _controller(resource).get("uid")),
         tolerates_cordon=any(map(_tolerates_cordon, items_of(spec, "tolerations", what))),
     )
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.boundary.form import shown
 from ..._model.boundary.kubernetes import LABEL, OBJECT_NAME
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.feature_discovery import WorkerConfig
@@ -62,7 +63,7 @@ def _texts(data: typing.Mapping[str, typing.Any], key: str, default: typing.Tupl
     if value is None:
         return default
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ResourceError(f"configuration of nfd-worker: {key} is no list of texts: {value!r}")
+        raise ResourceError(f"configuration of nfd-worker: {key} is no list of texts: {shown(value)}")
     return tuple(value)
 
 

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An answer with a million mistakes costs no more than one with a single mistake: the first is named, and no other is looked at."""
+
+from __future__ import annotations
+
+import time
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, load_all
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+
+MANY = 100_000
+UNKNOWN: typing.Dict[str, int] = {f"kerne{number}": 1 for number in range(MANY)}
+
+
+@pytest.mark.parametrize(
+    ("cls", "value", "named"),
+    [
+        (ObservedPlatform, UNKNOWN, "value.kerne0: unknown key"),
+        (ObservedHcas, {"hcas": [1] * MANY}, "value.hcas[0]"),
+        (ObservedHcas, {"hcas": [UNKNOWN]}, "value.hcas[0].kerne0"),
+    ],
+)
+def test_the_first_mistake_is_the_error_of_the_node(cls: typing.Any, value: typing.Any, named: str) -> None:
+    begin = time.process_time()
+    seen = load(cls, {"value": value, "error": None}, "")
+    assert time.process_time() - begin < 1.0
+    assert seen.value is None and seen.error.startswith("what it answered is refused: ") and named in seen.error
+
+
+def test_so_is_what_is_of_no_node() -> None:
+    begin = time.process_time()
+    with pytest.raises(LoadError, match="kerne0: unknown key"):
+        load(Record, UNKNOWN)
+    assert time.process_time() - begin < 1.0
+
+
+def test_all_mistakes_of_an_intent_are_told_and_the_time_does_not_grow_with_their_square() -> None:
+    few = {f"zz{number}": 1 for number in range(2_000)}
+    assert len(load_all(Record, few)[1]) >= len(few)
+
+    def seconds(number: int) -> float:
+        begin = time.process_time()
+        load_all(Record, {f"zz{place}": 1 for place in range(number)})
+        return time.process_time() - begin
+
+    assert seconds(8_000) < 8 * max(seconds(2_000), 0.01)
