@@ -43,6 +43,8 @@ _OLM = ("CatalogSource", "ClusterServiceVersion", "InstallPlan", "OperatorGroup"
 #: who reads what; in all namespaces, unless another is named
 _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     *(("operators", "list", kind) for kind in ("CustomResourceDefinition", "DaemonSet", "Deployment", "Node", "Pod", "SriovOperatorConfig")),
+    # a tenant can make a Deployment of any name; these tell which of them an admin gave rights in the cluster
+    ("operators", "list", "ClusterRoleBinding"),
     *(("operators", "list", kind) for kind in ("ClusterPolicy", "ClusterServiceVersion", "JobSetOperator", "Kueue", "NodeFeatureDiscovery", "Subscription")),
     *(("operators", "list", kind) for kind in ("Image.config.openshift.io", "ImageContentSourcePolicy", "ImageDigestMirrorSet", "ImageTagMirrorSet")),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NetworkAttachmentDefinition", "SriovNetworkNodePolicy", "SriovNetworkNodeState")),

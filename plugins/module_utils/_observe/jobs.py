@@ -10,7 +10,7 @@ import typing
 from .._model.errors import RdmaError
 from .._model.hca import NodeHcas
 from .._model.job import ENFORCE, JobSurroundings, PodDevices
-from .._model.stack import Stack
+from .._model.stack import Controller, Stack
 from .._parse.job import manifest as parse
 from .._parse.job import stack
 from .._parse.kubernetes.core import node as parse_node
@@ -82,7 +82,7 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
     :raises ApiError: the server cannot be reached
     """
     reader = Reader(cluster)
-    controllers = tuple(found for found in reader.all("Deployment", stack.controller) if found is not None)
+    controllers = reader.controllers()
     shared = {name for name in reader.all("PersistentVolume", stack.shared_class) if name}
     found = {namespace: reader.one("Namespace", "", namespace, _labels) for namespace in sorted(set(namespaces))}
     home = next((item.name.partition("/")[0] for item in controllers if item.operator == "kueue"), None)
@@ -133,6 +133,22 @@ class Reader:
         except RdmaError as error:
             self._keep(error)
         return None
+
+    def controllers(self) -> typing.Tuple[Controller, ...]:
+        """Operators of the table that Deployments run.
+
+        A Deployment without rights in the cluster is none, whatever its name and its image are: a tenant can make one. Where the cluster has no RBAC, and where
+        the rights were not read, each of them counts.
+
+        :raises ApiError: the server cannot be reached
+        """
+        found = [(operator, account) for operator, account in self.all("Deployment", lambda item: (stack.controller(item), stack.account_of(item))) if operator]
+        try:
+            bindings = [stack.accounts_of({"kind": "ClusterRoleBinding", **item}) for item in self._cluster.pages("ClusterRoleBinding")]
+        except RdmaError as error:
+            self._keep(error)
+            bindings = []
+        return tuple(operator for operator, account in found if not bindings or any(account in accounts for accounts in bindings))
 
     def _keep(self, error: RdmaError) -> None:
         if isinstance(error, ApiError) and error.status == 0:

@@ -53,6 +53,7 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "ConfigMap": ("/api/v1", "configmaps", True),
     "ServiceAccount": ("/api/v1", "serviceaccounts", True),
     "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles", True),
+    "ClusterRoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", False),
     "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings", True),
     "SecurityContextConstraints": ("/apis/security.openshift.io/v1", "securitycontextconstraints", False),
     "ImageStreamTag": ("/apis/image.openshift.io/v1", "imagestreamtags", True),

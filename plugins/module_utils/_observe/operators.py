@@ -13,7 +13,7 @@ from .._model.intent import Intent
 from .._model.olm import GROUP, ORIGINALS
 from .._model.operators import MADE_FOR, OPERATORS, TABLE, JobNeeds, Operator, OperatorsSeen, labels_needed
 from .._model.sriov_operator import OlmObject
-from .._parse.job.stack import controller, policy_state
+from .._parse.job.stack import policy_state
 from .._parse.kubernetes.charts import olm_examples
 from .._parse.kubernetes.core import node as parse_node
 from .._parse.kubernetes.drivers import driver_host, driver_policy
@@ -50,7 +50,7 @@ def observe(cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], no
     return OperatorsSeen(
         olm=olm,
         job=job,
-        controllers=tuple(item for item in reader.all("Deployment", controller) if item is not None),
+        controllers=reader.controllers(),
         configurations=tuple(item for items in configurations for item in items),
         packages={name: tuple(items) for name, items in sorted(packages.items())},
         labelled=tuple(node.name for node, _host in seen_nodes if node.name in nodes and all(node.labels.get(key) == value for key, value in labels.items())),

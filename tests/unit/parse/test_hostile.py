@@ -291,6 +291,9 @@ TEXT["registry.challenge"] = Text(parser("registry.challenge"), ['Bearer realm="
 TEXT["registry.logins"] = Text(parser("registry.logins"), ['{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}'], ({},))
 TEXT["registry.token_of"] = Text(parser("registry.token_of"), ['{"token": "a.b.c"}'])
 TEXT["registry.tags_of"] = Text(parser("registry.tags_of"), ['{"name": "a", "tags": ["1", "2"]}'])
+TEXT["limits.decode_answer"] = Text(
+    lambda text: parser("limits.decode_answer")(text.encode(errors="surrogatepass"), "a file"), ['{"a": [1, 2.5, "x", null, true]}'], (ANY,)
+)
 TEXT["limits.decode_json"] = Text(lambda text: parser("limits.decode_json")(text, "a file"), ['{"a": [1, 2.5, "x", null, true]}'], (ANY,))
 TEXT["kubernetes.images.reference"] = Text(parser("kubernetes.images.reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"])
 TEXT["kubernetes.observers.knows_recursive_read_only"] = Text(parser("kubernetes.observers.knows_recursive_read_only"), ["v1.34.4", "v1.30.2"], (False,))
@@ -355,6 +358,7 @@ def named(**rest: typing.Any) -> typing.Dict[str, typing.Any]:
 
 TEMPLATE = {"template": {"spec": {"containers": [{"image": "r/x:1", "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}]}]}}}
 DEPLOYMENT = named(kind="Deployment", spec={"replicas": 1, **TEMPLATE}, status={"observedGeneration": 1, "availableReplicas": 1, "updatedReplicas": 1})
+OF_HELM = {"metadata": {"name": "a", "annotations": {"meta.helm.sh/release-name": "b", "meta.helm.sh/release-namespace": "a"}}}
 WORKER = named(
     spec={"template": {"spec": {"containers": [{"command": ["nfd-worker"], "args": ["-v"]}], "volumes": [{"name": "c", "configMap": {"name": "conf"}}]}}}
 )
@@ -454,6 +458,10 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.core.pod": Data(parser("kubernetes.core.pod"), POD),
     "kubernetes.core.controller": Data(parser("kubernetes.core.controller"), POD),
     "kubernetes.core.workload": Data(parser("kubernetes.core.workload"), [DEPLOYMENT]),
+    # of anything else nobody knows that it is ours
+    "kubernetes.sriov_operator.kept_release": Data(
+        lambda item: "ours" if parser("kubernetes.sriov_operator.kept_release")("a", "b", True, [item]) is None else None, [OF_HELM], (None,)
+    ),
     "kubernetes.sriov_operator.installation": Data(parser("kubernetes.sriov_operator.installation"), [DEPLOYMENT]),
     "kubernetes.multus.network_interface": Data(lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD),
     "kubernetes.multus.own_interface": Data(parser("kubernetes.multus.own_interface"), POD),
@@ -586,6 +594,7 @@ QUEUE = named(
     status={"conditions": [{"type": "Active", "status": "True"}]},
 )
 ATTACHMENTS = objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")
+BINDING = named(kind="ClusterRoleBinding", subjects=[{"kind": "ServiceAccount", "namespace": "a", "name": "b"}])
 DATA.update(
     {
         "kubernetes.ipam.attachment_plugins": Data(lambda item: parser("kubernetes.ipam.attachment_plugins")(item, "x"), ATTACHMENTS),
@@ -600,6 +609,8 @@ DATA.update(
         ),
         "job.nic_map.text_of": Data(parser("job.nic_map.text_of"), [named(kind="ConfigMap", data={"map": "worker-1:ens13:net1:10.249.65.9"})]),
         "job.stack.cluster_queue": Data(parser("job.stack.cluster_queue"), [QUEUE]),
+        "job.stack.account_of": Data(parser("job.stack.account_of"), [DEPLOYMENT], ("/default",)),
+        "job.stack.accounts_of": Data(parser("job.stack.accounts_of"), [BINDING], (frozenset(),)),
         "job.stack.controller": Data(parser("job.stack.controller"), [DEPLOYMENT], (None,)),
         "job.stack.frameworks": Data(parser("job.stack.frameworks"), [{"controller_manager_config.yaml": "integrations: {frameworks: [batch/job]}"}], ((),)),
         "job.stack.local_queue": Data(parser("job.stack.local_queue"), [named(kind="LocalQueue", spec={"clusterQueue": "a"})]),

@@ -47,6 +47,25 @@ def controller(deployment: Resource) -> typing.Optional[Controller]:
     return None
 
 
+def account_of(deployment: Resource) -> str:
+    """The ServiceAccount of a Deployment's pods, with its namespace.
+
+    :raises ResourceError: no Deployment
+    """
+    spec = mapping_at(deployment, "spec", "template", "spec")
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+    return f"{mapping_at(deployment, 'metadata').get('namespace') or ''}/{account}"
+
+
+def accounts_of(binding: Resource) -> typing.FrozenSet[str]:
+    """ServiceAccounts, with their namespaces, that a ClusterRoleBinding gives rights in the whole cluster. Only an admin makes one.
+
+    :raises ResourceError: none
+    """
+    subjects = items_of(mapping_at(binding), "subjects", title_of(binding))
+    return frozenset(f"{item.get('namespace') or ''}/{item.get('name') or ''}" for item in subjects if item.get("kind") == "ServiceAccount")
+
+
 def _runs(operator: Operator, containers: typing.Iterable[Resource]) -> bool:
     """By what the containers run, where images and names are the cluster's own."""
     if operator.name == SRIOV:

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A Deployment that a tenant made in the name of an operator is none: what it says would stand for the operator, and its namespace for that of the operator."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import jobs, operators
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing, Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.stack import account_of, accounts_of
+
+
+class Api:
+    """What has been asked for, and nothing of all other kinds."""
+
+    def __init__(self, **kinds: typing.Union[typing.List[Resource], ApiError]) -> None:
+        self.kinds = kinds
+
+    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
+        found = self.kinds.get(kind, [])
+        if isinstance(found, ApiError):
+            raise found
+        yield from found
+
+    def list(self, kind: str, *arguments: str, **_more: str) -> Listing:
+        return Listing(tuple(self.pages(kind)), "1")
+
+    def get(self, kind: str, namespace: str, name: str) -> Resource:
+        for item in self.pages(kind):
+            if (item["metadata"].get("namespace", ""), item["metadata"]["name"]) == (namespace, name):
+                return item
+        raise ApiError(404, "NotFound", "not found", f"GET {name}")
+
+
+def kueue(namespace: str, account: str = "kueue-controller-manager", **more: typing.Any) -> Resource:
+    metadata = {"name": "kueue-controller-manager", "namespace": namespace, "labels": {"app.kubernetes.io/version": f"of {namespace}"}}
+    spec = {"serviceAccountName": account, "containers": [{"name": "manager", "image": "registry.k8s.io/kueue/kueue:v0.19.2"}], **more}
+    return {"metadata": metadata, "spec": {"replicas": 1, "template": {"spec": spec}}, "status": {"readyReplicas": 1}}
+
+
+def binding(*accounts: typing.Tuple[str, str], kind: str = "ServiceAccount") -> Resource:
+    subjects = [{"kind": kind, "namespace": namespace, "name": name} for namespace, name in accounts]
+    return {"metadata": {"name": "kueue-manager-rolebinding"}, "subjects": subjects, "roleRef": {"kind": "ClusterRole", "name": "kueue-manager-role"}}
+
+
+def config(namespace: str, frameworks: str) -> Resource:
+    data = {"controller_manager_config.yaml": f"integrations: {{frameworks: [{frameworks}]}}"}
+    return {"metadata": {"name": "kueue-manager-config", "namespace": namespace}, "data": data}
+
+
+OURS = binding(("kueue-system", "kueue-controller-manager"))
+ELSE = binding(("kube-system", "coredns"))
+NO_SUBJECTS = {"metadata": {"name": "nobody"}, "roleRef": {}}
+
+
+def homes(api: Api) -> typing.List[typing.List[str]]:
+    """Namespaces of Kueue, by each way that looks for it."""
+    cluster = typing.cast(Cluster, api)
+    found = (jobs.observe_stack(cluster, []).controllers, operators.observe(cluster, Intent(()), None, [], False).controllers)
+    return [[item.name.partition("/")[0] for item in seen] for seen in found]
+
+
+def test_a_tenants_deployment_is_no_operator() -> None:
+    tenant = kueue("a-tenant")
+    assert homes(Api(Deployment=[tenant], ClusterRoleBinding=[ELSE, NO_SUBJECTS])) == [[], []]
+    # the tenant comes first in the list, and would be asked for its configuration
+    world = {"ConfigMap": [config("a-tenant", "batch/job"), config("kueue-system", "kubeflow.org/pytorchjob")]}
+    api = Api(Deployment=[tenant, kueue("kueue-system")], ClusterRoleBinding=[ELSE, OURS], **world)
+    assert homes(api) == [["kueue-system"], ["kueue-system"]]
+    assert jobs.observe_stack(typing.cast(Cluster, api), []).frameworks == ("kubeflow.org/pytorchjob",)
+
+
+@pytest.mark.parametrize(
+    "given", [binding(("a-tenant", "kueue-controller-manager"), kind="Group"), binding(("kueue-system", "default")), binding(("", "kueue"))]
+)
+def test_the_right_of_another_account_is_not_that_of_the_deployment(given: Resource) -> None:
+    assert homes(Api(Deployment=[kueue("a-tenant")], ClusterRoleBinding=[given])) == [[], []]
+
+
+def test_where_rights_are_not_known_it_is_said() -> None:
+    refused = ApiError(403, "Forbidden", "cannot list clusterrolebindings", "GET")
+    found = jobs.observe_stack(typing.cast(Cluster, Api(Deployment=[kueue("a")], ClusterRoleBinding=refused)), [])
+    assert len(found.controllers) == 1 and "clusterrolebindings" in " ".join(found.errors)
+    # who knows no RBAC gives each the same rights
+    none: typing.Tuple[typing.Union[typing.List[Resource], ApiError], ...] = ([], ApiError(404, "NotFound", "no such kind", "GET"))
+    for without in none:
+        found = jobs.observe_stack(typing.cast(Cluster, Api(Deployment=[kueue("a")], ClusterRoleBinding=without)), [])
+        assert len(found.controllers) == 1 and found.errors == ()
+
+
+def test_the_account_of_a_deployment() -> None:
+    assert account_of(kueue("a")) == "a/kueue-controller-manager"
+    assert [account_of(kueue("a", "")), account_of(kueue("a", "", serviceAccount="old"))] == ["a/default", "a/old"]
+    assert accounts_of(binding(("a", "b"), ("c", "d"))) == {"a/b", "c/d"}
