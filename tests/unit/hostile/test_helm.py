@@ -95,6 +95,7 @@ def test_each_task_of_helm_names_its_cluster_and_takes_nothing_from_the_environm
     assert {name: cleared.get(name) for name in VARIABLES} == dict.fromkeys(VARIABLES, "")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("role", "part", "release", "stays", "asked"),
     [

@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 ANEW = "the archives are of an older form; make them anew: build/venv/bin/python -m tests.unit.truth.demo"
 
 
+@pytest.mark.processes
 def test_the_healthy_fleet_is_green_and_the_other_one_shows_each_fault_and_no_other(
     tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

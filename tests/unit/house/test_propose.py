@@ -108,9 +108,11 @@ def site(tmp_path: pathlib.Path, api: FakeApi) -> Site:
 
 
 def test_from_nothing_to_a_file_that_validate_refuses_until_it_is_filled_in(site: Site, api: FakeApi) -> None:
-    code, said = site.play("propose", "--check", "--diff")
+    # the namespace of the pods, from who knows it
+    code, said = site.play("propose", "--check", "--diff", rdma_proposal_namespace="training")
     assert code == 0, said
-    assert "+rdma_fabrics:" in said and not site.file.exists()
+    assert "+rdma_fabrics:" in said and re.search(r"^\+.*\bnamespace: .?training\b", said, re.MULTILINE) and not site.file.exists()
+    assert set(re.findall(r"to fill in: (\S+):", said)) == {"rdma_fabrics[0].ipam.type"}
     code, said = site.play("propose")
     assert code == 0, said
     (fabric,) = site.proposed()["rdma_fabrics"]
@@ -132,13 +134,6 @@ def test_from_nothing_to_a_file_that_validate_refuses_until_it_is_filled_in(site
     code, said = site.play("propose")
     assert (code, site.file.read_text(encoding="utf-8")) == (0, before), said
     assert "there is an intent already" in said and "changed=0" in said
-
-
-def test_the_namespace_of_the_pods_is_taken_from_who_knows_it(site: Site) -> None:
-    code, said = site.play("propose", rdma_proposal_namespace="training")
-    assert code == 0, said
-    assert site.proposed()["rdma_fabrics"][0]["network"]["namespace"] == "training"
-    assert set(re.findall(r"to fill in: (\S+):", said)) == {"rdma_fabrics[0].ipam.type"}
 
 
 def test_a_file_that_is_no_intent_is_not_overwritten(site: Site) -> None:

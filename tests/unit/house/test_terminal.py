@@ -19,8 +19,6 @@ from ansible.executor.stats import AggregateStats
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import Stage, changed, in_short, lines_of, span, tone, usual, waiting
 
-pytestmark = pytest.mark.processes
-
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOREIGN = """
 - name: A play of somebody else
@@ -64,6 +62,7 @@ def output(folder: pathlib.Path, callback: str, *options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.processes
 def test_a_play_of_somebody_else_is_shown_as_ever(tmp_path: pathlib.Path) -> None:
     shown = output(tmp_path, "linerate.rdma.stages")
     assert "TASK [Say it]" in shown and "...ignoring" in shown and "PLAY RECAP" in shown

@@ -30,8 +30,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.awx import a
 from ansible_collections.linerate.rdma.plugins.module_utils._render.awx_templates import templates
 from ansible_collections.linerate.rdma.tests.unit.awx_server import TOKEN, AwxServer
 
-pytestmark = pytest.mark.processes
-
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SECRET = "hook-s3cret"
 WANTED = AwxWanted(
@@ -269,6 +267,7 @@ def playbook(folder: pathlib.Path, *arguments: str, **environment: str) -> "subp
     return subprocess.run(command, cwd=folder, env=everything, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.processes
 def test_without_the_modules_the_playbook_says_what_to_install(tmp_path: pathlib.Path) -> None:
     alone = tmp_path / "ansible_collections" / "linerate"
     alone.mkdir(parents=True)
@@ -278,6 +277,7 @@ def test_without_the_modules_the_playbook_says_what_to_install(tmp_path: pathlib
     assert run.returncode != 0 and "ansible-galaxy collection install awx.awx" in run.stdout + run.stderr
 
 
+@pytest.mark.processes
 def test_the_job_before_the_approval_writes_the_plan_into_it(played: Played, tmp_path: pathlib.Path) -> None:
     played.bring(WANTED)
     variables = {"linerate_rdma": {"plan": "reboot: 2 nodes {{ no_template }}"}, "awx_name": WANTED.name, "awx_organization": "Default"}
