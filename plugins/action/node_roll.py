@@ -39,7 +39,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.host import 
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
 from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
 from ansible_collections.linerate.rdma.plugins.module_utils._run.looked_source import Looked
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits, Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS, May
 from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes, looked

@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll impo
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _too_many, lines
 from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import Drain
 from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (

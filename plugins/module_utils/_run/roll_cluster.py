@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The cluster as a roll of nodes reads it, anew before each step."""
+
+from __future__ import annotations
+
+import typing
+
+from .._check.controllers.control_plane import is_control_plane
+from .._model.errors import ParseError
+from .._model.host import HostConfig
+from .._model.node_roll import Mark
+from .._observe import machines
+from .._observe.kubernetes import ApiError, Resource
+from .._observe.kubernetes import Cluster as Api
+from .._parse.kubernetes import core, etcd, machine_config
+from .._parse.kubernetes.resource import mapping_at, name_of
+from .._parse.kubernetes.roll_mark import mark
+from .._plan.node_roll import Cluster
+from .health_checks import HealthChecks
+
+
+class Reader:
+    """Reads one cluster.
+
+    :param hosts: MachineConfigs and KubeletConfigs that are wanted
+    """
+
+    def __init__(self, cluster: Api, checks: HealthChecks, hosts: typing.Sequence[Resource]) -> None:
+        self._cluster, self._checks, self._hosts = cluster, checks, tuple(hosts)
+
+    def read(self, pods: bool = True, members: bool = False) -> Cluster:
+        """Read what decides who may go.
+
+        :param pods: also what a drain asks, MachineConfigs, health checks and etcd
+        :param members: also the members of etcd
+        """
+        resources = self._cluster.list("Node").items
+        marks: typing.Dict[str, typing.Optional[Mark]] = {}
+        for resource in resources:
+            try:
+                noted = mark(resource)
+            except ParseError:
+                marks[name_of(resource)] = None
+                continue
+            if noted is not None:
+                marks[name_of(resource)] = noted
+        unread: typing.Dict[str, str] = {}
+        names = {name_of(resource) for resource in resources if f"{machine_config.DAEMON}currentConfig" in mapping_at(resource, "metadata", "annotations")}
+
+        def items(kind: str, *place: str) -> typing.Tuple[Resource, ...]:
+            try:
+                return self._cluster.list(kind, *place).items
+            except ApiError as error:
+                if not error.absent:
+                    unread[kind] = error.text
+                return ()
+
+        def host_config(wanted: Resource) -> HostConfig:
+            """One that can't be read keeps BMCs from the nodes of pools."""
+            try:
+                return machines.host_config(self._cluster, wanted)
+            except ApiError as error:
+                unread[str(wanted["kind"])] = error.text
+                return machine_config.host_config(wanted)
+
+        nodes = tuple(map(core.node, resources))
+        control = (pods or members) and any(is_control_plane(node) for node in nodes)
+        etcds = [item for place in etcd.PODS for item in items("Pod", *place)] if control else []
+        if "Pod" in unread:
+            unread["etcd"] = unread["Pod"]
+        checks, blind = self._checks.read(nodes) if pods else ((), {})
+        unread.update(blind)
+        pools = tuple(map(machine_config.machine_pool, items("MachineConfigPool")))
+        configs = tuple(map(host_config, self._hosts)) if pools and pods else ()
+        kubelet = any(config.kind == "KubeletConfig" and not config.there for config in configs)
+        return Cluster(
+            nodes=nodes,
+            marks=marks,
+            pods=tuple(map(core.pod, items("Pod"))) if pods else (),
+            budgets=tuple(map(core.budget, items("PodDisruptionBudget"))) if pods else (),
+            machine_pools=pools,
+            unread=unread,
+            configs=configs,
+            kubelets=machines.others(items("KubeletConfig"), self._hosts) if kubelet else (),
+            machines=frozenset(names),
+            etcd=tuple(map(etcd.member, etcds)),
+            health_checks=checks,
+        )
