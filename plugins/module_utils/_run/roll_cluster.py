@@ -6,17 +6,17 @@ from __future__ import annotations
 
 import typing
 
-from .._check.controllers.control_plane import is_control_plane
 from .._model.errors import ParseError
 from .._model.host import HostConfig
 from .._model.node_roll import Mark
 from .._observe import machines
 from .._observe.kubernetes import ApiError, Resource
 from .._observe.kubernetes import Cluster as Api
-from .._parse.kubernetes import core, etcd, machine_config
+from .._parse.kubernetes import core, machine_config
 from .._parse.kubernetes.resource import mapping_at, name_of
 from .._parse.kubernetes.roll_mark import mark
 from .._plan.node_roll import Cluster
+from .gate import read_stand
 from .health_checks import HealthChecks
 
 
@@ -65,12 +65,7 @@ class Reader:
                 return machine_config.host_config(wanted)
 
         nodes = tuple(map(core.node, resources))
-        control = (pods or members) and any(is_control_plane(node) for node in nodes)
-        etcds = [item for place in etcd.PODS for item in items("Pod", *place)] if control else []
-        if "Pod" in unread:
-            unread["etcd"] = unread["Pod"]
-        checks, blind = self._checks.read(nodes) if pods else ((), {})
-        unread.update(blind)
+        stand = read_stand(self._cluster, nodes, pods or members, self._checks if pods else None)
         pools = tuple(map(machine_config.machine_pool, items("MachineConfigPool")))
         configs = tuple(map(host_config, self._hosts)) if pools and pods else ()
         kubelet = any(config.kind == "KubeletConfig" and not config.there for config in configs)
@@ -80,10 +75,10 @@ class Reader:
             pods=tuple(map(core.pod, items("Pod"))) if pods else (),
             budgets=tuple(map(core.budget, items("PodDisruptionBudget"))) if pods else (),
             machine_pools=pools,
-            unread=unread,
+            unread={**stand.unread, **unread},
             configs=configs,
             kubelets=machines.others(items("KubeletConfig"), self._hosts) if kubelet else (),
             machines=frozenset(names),
-            etcd=tuple(map(etcd.member, etcds)),
-            health_checks=checks,
+            etcd=stand.etcd,
+            health_checks=stand.health_checks,
         )
