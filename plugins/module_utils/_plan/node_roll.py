@@ -164,7 +164,10 @@ def lines(planned: RollPlan) -> typing.Tuple[str, ...]:
     )
     pauses = (f"{check}: paused until {', '.join(_watched(check, planned))} is back" for check in planned.pauses)
     rolls = (_pool_line(pool) for pool in planned.rolls)
-    return (*([planned.refusal] if planned.refusal else []), *planned.shape, *(line(step) for step in told), *rolls, *pauses)
+    # the machine config operator goes on by itself
+    several = not planned.refusal and sum(step.goes and not step.pool for step in planned.steps) > 1
+    end = ["the first node that fails ends the roll; those after it are untouched"] if several else []
+    return (*([planned.refusal] if planned.refusal else []), *planned.shape, *(line(step) for step in told), *rolls, *pauses, *end)
 
 
 def _watched(check: HealthCheck, planned: RollPlan) -> typing.List[str]:

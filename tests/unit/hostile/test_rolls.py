@@ -495,6 +495,7 @@ def test_control_plane_nodes_go_one_at_a_time_whatever_the_budget_is(site: Site)
     control_plane(site.world, *NODES)
     planned = site.plan(TWO)
     assert [len(wave) for wave in planned.waves] == [1, 1, 1] and any("compact cluster of 3 nodes" in line for line in lines(planned))
+    assert lines(planned)[-1] == "the first node that fails ends the roll; those after it are untouched"
     down: typing.Set[str] = set()
     original = site.world.do
 
