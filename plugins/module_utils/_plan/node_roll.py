@@ -75,7 +75,8 @@ def plan(
     awaited = {step.node for step in every if step.is_due and step.phase != "begin"}
     every = tuple(_looked_into(step, known[step.node], cluster, intent, names, awaited) if _goes_down(step) else step for step in every)
     every, pools = held(every, pools)
-    steps = [step for step in every if step.node in seen or step.pool or step.also]
+    # of what a run began and nobody asks for any more its end is left
+    steps = [step for step in every if step.node in seen or step.pool or step.also or step.node in cluster.marks]
     resets = [step for step in steps if step.goes]
     control = frozenset(node.name for node in cluster.nodes if is_control_plane(node, cluster.etcd))
     shapes = shape(cluster.nodes, [step.node for step in resets])

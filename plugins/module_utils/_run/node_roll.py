@@ -138,16 +138,19 @@ class Roller:
             stopped = f"The roll ended at {', '.join(failed)}" if failed else ""
 
     def _turn_of(self, wave: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Tuple[typing.Tuple[NodeStep, ...], str]:
-        """Who of a wave may go now, and why not all. While nobody may, a node that is about to be Ready again is waited for a little."""
+        """Who of a wave may go now, and why not all. While nobody may, a node that is about to be Ready again is waited for, and etcd until it is whole."""
         if not any(step.goes and step.phase == "begin" for step in wave):
             return tuple(wave), ""
-        end = self._clock() + self._limits.grace
+        end, told = self._clock() + self._limits.whole, ""
         while True:
             going, why = turn(wave, self._reader.read(pods=False, members=True), planned, self._turns.intent, self._turns.inventory)
             # the roll of a pool is for all of its nodes or for none
             whole = not wave[0].pool or len(going) == len(wave)
             if (going and whole) or self._clock() >= end:
                 return (going if whole else ()), why
+            if why != told:
+                self._say(f"the next nodes wait, for at most {end - self._clock():.0f} s: {why}")
+            told = why
             self._going.pause(self._limits.look)
 
     def _let_checks_go_on(self) -> str:

@@ -61,6 +61,7 @@ class Limits:
     :ivar drain: until all pods are gone
     :ivar back: from the reset until the node is Ready
     :ivar settle: that a BMC has until it tells what came of the reset: some tell it late
+    :ivar whole: that the cluster has before the next node begins: until etcd has all of its members again, which takes OpenShift 120 s and more
     :ivar api: that the API server may be away at each step
     :ivar grace: without a sign of a reset that was ordered by a run that ended, before it is ordered again. A kubelet is Ready for 40 s after it is gone
     """
@@ -70,6 +71,7 @@ class Limits:
     back: float = 1800.0
     settle: float = 120.0
     grace: float = 120.0
+    whole: float = 600.0
     api: float = AWAY
 
 
@@ -292,6 +294,10 @@ class Turns:
                     if not sure:
                         self._undo(step.node, noted, did)
                         raise NodeFailed("its BMC did not take the reset: the node is still up", "See the log of the BMC, and run again")
+                    if not ordered and not self._differs(step.node):
+                        # nobody asks any more for what it was to be reset for
+                        did.append("not reset: nothing differs any more")
+                        return noted
                     if not ordered:
                         # the run that noted it was killed before it could order it
                         ordered, begin = True, self._clock()
@@ -309,6 +315,11 @@ class Turns:
                 self._say(f"{step.node}: {words} ({now:.0f} s)")
             told = words
             self._pause()
+
+    def _differs(self, name: str) -> bool:
+        """Whether something differs, or may."""
+        seen = self._sources.look([name]).get(name, Seen())
+        return bool(seen.differences or seen.error or seen.blind or seen.unset)
 
     def _settled(self, name: str) -> Seen:
         """What still differs, once the BMC has had its time."""

@@ -212,6 +212,23 @@ def test_a_node_that_was_uncordoned_since_is_drained_again_when_it_is_taken_up(s
     assert states(site.run())["worker-1"] == "done" and found == ["worker-1"] and not site.world.cordoned("worker-1")
 
 
+@pytest.mark.parametrize("point", ["cordon worker-1", "evict web-1", "note worker-1 reset", "reset worker-1"])
+def test_a_node_of_which_nothing_is_asked_any_more_takes_pods_again(site: Site, point: str) -> None:
+    """The run is killed, and the next intent has no ``bios``."""
+    only(site, "worker-1")
+    site.world.add("web-1", "worker-1")
+    site.world.kill = point
+    kill_at_once(site)
+    with pytest.raises(Killed):
+        site.run()
+    site.world.kill, before = "", site.resets()
+    assert site.world.cordoned("worker-1")
+    site.wanted = {}
+    done = site.run()
+    assert of(done, "worker-1").state == "done" and "uncordoned" in of(done, "worker-1").did
+    assert site.resets() == before and not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
+
+
 # Between the drain and the reset
 
 
@@ -510,6 +527,30 @@ def test_control_plane_nodes_go_one_at_a_time_whatever_the_budget_is(site: Site)
 
     site.world.do = do  # type: ignore[method-assign]
     assert states(site.run(TWO)) == dict.fromkeys(NODES, "done")
+
+
+def test_the_next_control_plane_node_waits_until_etcd_is_whole(site: Site) -> None:
+    """A member of etcd of OpenShift takes 120 s and more after its node is back."""
+    world = site.world
+    control_plane(world, *NODES)
+    only(site, "worker-1", "worker-2")
+    back: typing.List[float] = []
+    do, pause = world.do, world.pause
+
+    def done(what: str) -> None:
+        do(what)
+        if what == "uncordon worker-1":
+            control_plane(world, *NODES, members=NODES[1:])
+            back.append(world.now)
+
+    def waits(seconds: float) -> None:
+        pause(seconds)
+        if back and world.now > back[0] + 240:
+            control_plane(world, *NODES)
+
+    world.do, world.pause = done, waits  # type: ignore[method-assign]
+    assert states(site.run()) == {"worker-1": "done", "worker-2": "done", "worker-3": "nothing"} and world.now > 240
+    assert any("the next nodes wait, for at most 600 s" in line and "etcd has no Ready member on worker-1" in line for line in site.said)
 
 
 @pytest.mark.parametrize("change", [{"spec": {"unschedulable": True}}, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}])
