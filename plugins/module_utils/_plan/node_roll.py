@@ -201,6 +201,8 @@ def _line(step: NodeStep) -> str:
         return f"{step.node}: {does} by {_operator(step.pool)}{pods}" + (f": {_reasons(step)}" if step.differences or step.reasons else "")
     what = {"set": "set", "reboot": f"set, drain, reset by its BMC{pods}", "power_cycle": f"set, drain, power cycle by its BMC{pods}"}
     taken_up = {"wait": "wait until it is back from its reset", "finish": "finish what a run began"}.get(step.phase)
+    # the kubelet of the node can write there too
+    taken_up = f"{taken_up}, as its annotation {ANNOTATION} says" if taken_up else None
     does = taken_up or what.get(step.action, "nothing" if step.also else "finish what a run began")
     return f"{step.node}{turn}: {does}" + (f": {_reasons(step)}" if step.differences else "") + also
 
