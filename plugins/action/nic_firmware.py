@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import typing
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FIRMWARE_SETTINGS, NodeFirmwarePlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result, Variables
 
 _OWN = ("settings", "by_device")
+#: what leads to the Lease; the module never sees it
+_LEASE = frozenset(CONFIRM_SPEC)
 
 
 class ActionModule(Observer):
@@ -32,10 +36,15 @@ class ActionModule(Observer):
         return {} if given.get("plan") == NodeFirmwarePlan() else {"made": "nic_firmware"}
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
-        options = dict(arguments)
+        options = {name: value for name, value in arguments.items() if name not in _LEASE}
         plan: typing.Optional[NodeFirmwarePlan] = options.pop("plan", None)
         if plan is not None and not plan.settings:
             return {"changed": False, "made": {"hcas": [], "refusal": plan.refusal}}
+        if plan is not None:
+            try:
+                confirm("nic_firmware", self._task.args, bool(self._task.check_mode))
+            except RdmaError as error:
+                return {"failed": True, "msg": str(error)}
         answer = super().ask({**options, "by_device": plan.settings} if plan is not None else options, task_vars)
         return {**answer, "made": {"hcas": answer["hcas"], "refusal": ""}} if "hcas" in answer else answer
 

@@ -30,7 +30,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import mapping_at, name_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_notes import of_functions, of_restarts
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
@@ -39,7 +40,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.host import 
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
 from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
 from ansible_collections.linerate.rdma.plugins.module_utils._run.looked_source import Looked
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits, Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS, May
 from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes, looked
@@ -104,6 +106,11 @@ class ActionModule(ControllerAction):
             done = checks.ours() if caller.check_mode else checks.release_all(True)
         return {"changed": bool(done), "plan": [], "changes": [f"{check} goes on" for check in done], "reset": [], "counts": {}}
 
+    def _begun(self, options: Result, nodes: typing.Container[str]) -> bool:
+        """Whether a run that was killed has left a node begun, though nothing is asked of it any more."""
+        cluster = connect(typing.cast(typing.Any, Caller("node_roll", options, bool(self._task.check_mode))))
+        return any(name_of(node) in nodes and ANNOTATION in mapping_at(node, "metadata", "annotations") for node in cluster.list("Node").items)
+
     def _roll(self, options: Result, variables: Result, folder: FactFolder, nodes: typing.Tuple[str, ...]) -> NodeRoll:
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
         intent = dataclasses.replace(intent, drain=dataclasses.replace(intent.drain, force=intent.drain.force or options["delete_unmanaged"]))
@@ -113,7 +120,7 @@ class ActionModule(ControllerAction):
         notes = _notes(folder, None if options["prove"] else known)
         waits = kernel or operator or any(notes) or any(seen.differences or seen.error or seen.unset or seen.notes for seen in firmware.values())
         bmcs, errors = bmcs_of_nodes(nodes, variables) if wanted or waits or options["prove"] else (typing.cast(typing.List[Bmc], []), {})
-        if not nodes or not (bmcs or errors or waits):
+        if not nodes or not (bmcs or errors or waits or self._begun(options, nodes)):
             # nothing is asked for, or nobody could be asked
             return NodeRoll()
         show = Display().display

@@ -8,6 +8,8 @@ import typing
 
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, marked_loss, without_effects
 
 Result = typing.Dict[str, typing.Any]
@@ -22,11 +24,19 @@ class ActionModule(ActionBase):
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         "module": {"type": "str", "required": True},
         "options": {"type": "dict", "default": {}},
+        "writes": {"type": "bool", "default": False},
+        **CONFIRM_SPEC,
     }
+    RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {"required_if": [("writes", True, ("facts_dir", "run"))]}
 
     def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
-        super().run(tmp, task_vars)
-        _checked, given = self.validate_argument_spec(argument_spec=dict(self.SPEC))
+        result: Result = super().run(tmp, task_vars)
+        _checked, given = self.validate_argument_spec(argument_spec=dict(self.SPEC), **self.RULES)
+        if given["writes"]:
+            try:
+                confirm("on_node", given, bool(self._task.check_mode))
+            except RdmaError as error:
+                return {**result, "failed": True, "msg": str(error)}
         task = self._task.copy()
         # the plugin for modules without one of their own takes the name from here
         task.action, task.args = given["module"], given["options"]

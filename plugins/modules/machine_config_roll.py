@@ -19,6 +19,11 @@ description:
   - O(state=removed) does the same, but deletes O(objects).
   - O(state=released) unpauses O(pools) and all pools that an interrupted run left paused. It waits until all of their nodes have the new configuration.
     It counts how often the configuration of the nodes changed. It also reports the state of the C(KubeletConfigs) in O(objects), even if nothing changed.
+  - No pool rolls while the cluster does not bear it. The rules are those of M(linerate.rdma.node_roll) for resets, by O(cluster).
+    Nodes that are away count against C(node_pool.max_unavailable). Control-plane nodes go one at a time, and only while etcd is whole.
+    A health check that would remediate a node is paused with C(pause_health_checks), and keeps the pool otherwise.
+  - If a pool may not roll, O(state=prepared) and O(state=removed) fail before they change anything. With O(state=released) the pool stays paused,
+    RV(rolls) says why, and the next run unpauses it.
   - Between O(state=prepared) and O(state=released) you can apply other objects that reboot nodes.
   - The module does not unpause a pool that somebody else has paused. M(linerate.rdma.sriov_plan) finds such pools.
   - The module ignores all objects other than MachineConfigs and KubeletConfigs.
@@ -33,6 +38,9 @@ options:
     type: list
     elements: str
     default: []
+  cluster:
+    description: The variable C(rdma_cluster).
+    type: raw
   wait_seconds:
     description:
       - With O(state=released), the maximum time in seconds to wait for the nodes.
@@ -121,8 +129,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._cluster import conn
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, folder_of, objects_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS, KubeletStand
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.patience import AWAY, PatientCluster
+from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import Gate
 from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import Roller
 
 
@@ -137,7 +147,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         # the roll reboots nodes that the API server may run on, and that may be its only one
         away = options["wait_seconds"] if options["state"] == "released" else AWAY
         cluster = PatientCluster(held.cluster, away, time.monotonic, time.sleep, say)
-        roller = Roller(cluster, time.monotonic, time.sleep, say)
+        intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
+        roller = Roller(cluster, time.monotonic, time.sleep, say, Gate(cluster, intent, nodes, say))
         if options["state"] == "released":
             rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"], nodes)
             return {**answer, "changed": bool(rolls), "rolls": to_data(rolls), "kubelet": to_data(roller.kubelet(configs, nodes))}
@@ -153,6 +164,7 @@ def main() -> None:
             state={"type": "str", "choices": ["prepared", "removed", "released"], "required": True},
             objects={"type": "list", "elements": "dict", "default": [], "options": OBJECT_SPEC},
             objects_from={"type": "str"},
+            cluster={"type": "raw"},
             pools={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 1800},
             progress_file={"type": "path"},

@@ -18,6 +18,9 @@ description:
   - Never resets an HCA. RV(resets) says how the settings come into force.
   - With O(facts_dir) and O(run), and without O(settings) and O(by_device), sets what M(linerate.rdma.nic_firmware_plan) has planned for the node.
   - With O(facts_dir) and O(run), the result is the fact C(nic_firmware) of the node.
+  - What the plan says is set only if the run holds the C(Lease) of the cluster and nobody else can take it for the next 720 seconds. This is checked on the
+    controller right before, for each node. With O(settings) or O(by_device), no Lease is asked for.
+  - Begins no write that may not end within 600 seconds after the start of the module. It then fails and names what is set.
   - Do not use it where the NIC configuration operator of NVIDIA decides on the settings. Use P(linerate.rdma.render_nic_configuration#filter) there.
 options:
   settings:
@@ -48,7 +51,9 @@ options:
       - /sys
 extends_documentation_fragment:
   - linerate.rdma._options.facts
+  - linerate.rdma._options.lease
   - linerate.rdma._attributes.changes
+  - linerate.rdma._authentication.options
 """
 
 EXAMPLES = r"""

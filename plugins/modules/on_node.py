@@ -18,6 +18,8 @@ description:
   - If the connection is lost, the message of the result holds words of the node, such as the banner of its ssh server.
   - ansible-core before 2.19 takes this message for a template if a task with C(ignore_unreachable) registers it. A node could run commands on the controller
     in this way. This module marks the message as unsafe.
+  - With O(writes), the module runs only if the run holds the C(Lease) of the cluster and nobody else can take it for the next 720 seconds. This is checked
+    on the controller right before, for each node. No API server would refuse what is written on a node.
   - Use it for each task on nodes whose module is not of this collection, unless the task needs the facts that the module returns.
 options:
   module:
@@ -28,7 +30,19 @@ options:
     description: Options of the module.
     type: dict
     default: {}
+  writes:
+    description: Whether O(module) writes on the node. Set O(facts_dir) and O(run) as well.
+    type: bool
+    default: false
+  facts_dir:
+    description: Report folder on the controller.
+    type: path
+  run:
+    description: ID of the run, as returned by M(linerate.rdma.stage_begin) or M(linerate.rdma.run_begin).
+    type: str
 extends_documentation_fragment:
+  - linerate.rdma._options.lease
+  - linerate.rdma._authentication.options
   - linerate.rdma._attributes.changes
 """
 

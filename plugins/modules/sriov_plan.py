@@ -127,7 +127,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         planned = untouched(nodes)
     else:
         cluster = connect(module)
-        planned = read_plan(cluster, namespace_of_operator(cluster, intent.operator_namespace), rendered, nodes, intent.resource_prefix)
+        planned = read_plan(cluster, namespace_of_operator(cluster, intent.operator_namespace), rendered, nodes, intent)
     refused = refusal(intent, planned, nodes)
     return {"allowed": not refused, "refused": list(refused), "lines": list(lines(planned)), "plan": to_data(planned)}
 

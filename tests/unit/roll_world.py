@@ -24,7 +24,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.re
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
 from ansible_collections.linerate.rdma.plugins.module_utils._run.looked_source import Looked
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits, Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_sources import Source
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May
 
 from .bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
@@ -211,6 +213,9 @@ class Site:
         self.asserted: typing.Set[str] = set()
         self.looked: typing.Dict[str, Identity] = {}
         self.guard = Guard(lambda: 60.0)
+        #: MachineConfigs that are wanted; what else may differ on nodes
+        self.hosts: typing.Sequence[Resource] = ()
+        self.more: typing.Tuple[Source, ...] = ()
         self.cluster = FakeApi.client(world.url)
 
     def roller(self) -> Roller:
@@ -222,13 +227,14 @@ class Site:
         world = self.world
         return Roller(
             self.cluster,
-            [source, Looked(self.facts, of_pools=False)],
+            [source, Looked(self.facts, of_pools=False), *self.more],
             source,
             lambda: world.now,
             world.pause,
             self.said.append,
             self.stop,
             self.limits,
+            self.hosts,
         )
 
     def plan(self, intent: ClusterIntent = REBOOT) -> RollPlan:

@@ -199,9 +199,13 @@ class DisruptionPlan:
 
     :ivar drains: whether the operator drains at all (not disableDrain)
     :ivar unread: kinds that could not be read, and why; a kind that the server does not serve is none of them
+    :ivar closed: why nodes may not go down now, whoever takes them down, each with what to do
+    :ivar pauses: health checks that are paused while MachineConfigPools roll, in words
     """
 
     nodes: typing.Tuple[NodePlan, ...] = ()
     pools: typing.Tuple[PoolPlan, ...] = ()
     drains: bool = True
     unread: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    closed: typing.Tuple[str, ...] = ()
+    pauses: typing.Tuple[str, ...] = ()

@@ -10,6 +10,8 @@ from .errors import RdmaError
 
 #: seconds below which nothing is begun
 LEAST = 2.0
+#: seconds that what a module writes on a node takes at most, from the start of that module; and that it may take until that module starts there
+LONGEST, START = 600.0, 120.0
 
 
 class Guard:

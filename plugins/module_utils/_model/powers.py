@@ -120,7 +120,8 @@ POWERS: typing.Tuple[Power, ...] = (
         "makes MachineConfigs and KubeletConfigs, and pauses their pools",
         "`rdma_cluster.host`: `kernel_arguments`, `kubelet`, `memlock` by `machine_config`",
         ROOT,
-        "A MachineConfig writes any file and any systemd unit on the nodes of its pool, those of the control plane included: cluster-admin.",
+        "A MachineConfig writes any file and any systemd unit on the nodes of its pool, those of the control plane included: cluster-admin. With "
+        "`rdma_cluster.pause_health_checks` it also pauses any health check of nodes.",
     ),
     Power(
         PEERMEM,

@@ -78,7 +78,7 @@ def needed(intent: Intent, operator: str, olm: bool = False) -> typing.Tuple[Rig
         powers.MACHINES: _machines(intent),
         powers.PEERMEM: _peermem(intent),
         powers.TUNING: _tuning(intent),
-        powers.ROLL: _roll(intent.cluster.pause_health_checks) if _rolls(intent) else (),
+        powers.ROLL: _roll(intent) if _rolls(intent) else (),
         powers.FIRMWARE: _firmware() if _rolls(intent) else (),
         powers.OLM: _install_by_olm() if olm else (),
         powers.OLM_REMOVAL: _remove_by_olm() if olm else (),
@@ -111,8 +111,9 @@ def _look(intent: Intent, operator: str) -> typing.Iterator[Right]:
     yield Right("teardown", "get", "SecurityContextConstraints", name=ACCOUNT)
     # the config daemon says only in its log why a sync fails
     yield Right("network", "get", "Pod", operator, "log")
-    if _rolls(intent):
-        yield from (Right("settle", "list", kind) for kind in (*_HEALTH_CHECKS, *_MACHINES))
+    if intent.cluster.disruption == "reboot":
+        # what would remediate a node that reboots, whoever reboots it
+        yield from (Right("network", "list", kind) for kind in (*_HEALTH_CHECKS, *_MACHINES))
     if intent.cluster.tuning.set:
         yield from (Right("tuning", "list", kind) for kind in ("Tuned", "Profile", "PerformanceProfile"))
     if intent.cluster.host.kubelet is not None:
@@ -197,6 +198,7 @@ def _machines(intent: Intent) -> typing.Iterator[Right]:
         yield from _made(kind, name=name)
         # those that take it, which only the cluster knows
         yield Right("network", "patch", "MachineConfigPool")
+        yield from _pauses(intent, "network")
 
 
 def machine_objects(intent: Intent) -> typing.Iterator[typing.Tuple[str, str]]:
@@ -224,13 +226,17 @@ def _rolls(intent: Intent) -> bool:
     return (intent.cluster.bios != BiosWishes() or intent.cluster.firmware != FirmwareWishes()) and intent.cluster.disruption == "reboot"
 
 
-def _roll(pauses: bool) -> typing.Iterator[Right]:
-    """:param pauses: health checks of nodes may be paused meanwhile"""
+def _roll(intent: Intent) -> typing.Iterator[Right]:
     yield from (Right("settle", verb, "Node") for verb in ("get", "patch"))
     yield Right("settle", "create", "Pod", "", "eviction")
-    if pauses:
-        yield from (Right("settle", "patch", kind) for kind in _HEALTH_CHECKS)
-        yield Right("settle", "get", "NodeHealthCheck")
+    yield from _pauses(intent, "settle")
+
+
+def _pauses(intent: Intent, need: str) -> typing.Iterator[Right]:
+    """Health checks of nodes are paused while these reboot."""
+    if intent.cluster.pause_health_checks:
+        yield from (Right(need, "patch", kind) for kind in _HEALTH_CHECKS)
+        yield Right(need, "get", "NodeHealthCheck")
 
 
 def _firmware() -> typing.Iterator[Right]:

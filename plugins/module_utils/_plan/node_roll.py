@@ -9,11 +9,12 @@ import typing
 
 from .._check.controllers.control_plane import is_control_plane, keeps, shape
 from .._check.controllers.drain import stops
-from .._check.controllers.health_checks import remediates, watching
+from .._check.controllers.gate import Stand, counted, room, stays, too_many
+from .._check.controllers.health_checks import watching
 from .._check.controllers.machine_config_operator import in_the_way, under_way
 from .._check.controllers.sriov_operator import held_pods, leaves, machine_pool_of
 from .._check.network.disruption.machine_config import Machines
-from .._model.control_plane import EtcdMember, HealthCheck
+from .._model.control_plane import HealthCheck
 from .._model.disruption import Budget, ClusterPod, MachinePool, PoolPlan
 from .._model.host import HOST_KINDS, HostConfig
 from .._model.intent import ClusterIntent
@@ -28,27 +29,21 @@ _BROKEN = f"The annotation {ANNOTATION} of the node can't be read, so it is not 
 
 
 @dataclasses.dataclass(frozen=True)
-class Cluster:
+class Cluster(Stand):
     """The cluster as it is.
 
     :ivar marks: by node; None for one that can't be read
-    :ivar unread: kinds that could not be read, and why; ``etcd`` for the pods of etcd
     :ivar configs: MachineConfigs and KubeletConfigs that are wanted; kubelets: KubeletConfigs of somebody else
     :ivar machines: names of the nodes on which OpenShift's machine config operator has a daemon
-    :ivar etcd: members of etcd
     """
 
-    nodes: typing.Tuple[ClusterNode, ...] = ()
     marks: typing.Mapping[str, typing.Optional[Mark]] = dataclasses.field(default_factory=dict)
     pods: typing.Tuple[ClusterPod, ...] = ()
     budgets: typing.Tuple[Budget, ...] = ()
     machine_pools: typing.Tuple[MachinePool, ...] = ()
-    unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     configs: typing.Tuple[HostConfig, ...] = ()
     kubelets: typing.Tuple[HostConfig, ...] = ()
     machines: typing.FrozenSet[str] = frozenset()
-    etcd: typing.Tuple[EtcdMember, ...] = ()
-    health_checks: typing.Tuple[HealthCheck, ...] = ()
 
     def in_the_way(self, node: ClusterNode, inventory: typing.Container[str]) -> str:
         """Why no BMC may reset a node beside the machine config operator, with what to do; empty where one may."""
@@ -80,12 +75,15 @@ def plan(
     awaited = {step.node for step in every if step.is_due and step.phase != "begin"}
     every = tuple(_looked_into(step, known[step.node], cluster, intent, names, awaited) if _goes_down(step) else step for step in every)
     every, pools = held(every, pools)
-    steps = [step for step in every if step.node in seen or step.pool or step.also]
-    most = intent.node_pool.max_unavailable if intent.node_pool is not None else 1
-    limit = f"rdma_cluster.node_pool.max_unavailable is {most}" if intent.node_pool is not None else "1 at a time: rdma_cluster.node_pool is not set"
+    # of what a run began and nobody asks for any more its end is left
+    steps = [step for step in every if step.node in seen or step.pool or step.also or step.node in cluster.marks]
     resets = [step for step in steps if step.goes]
     control = frozenset(node.name for node in cluster.nodes if is_control_plane(node, cluster.etcd))
     shapes = shape(cluster.nodes, [step.node for step in resets])
+    # those of a pool that is under way are away for it
+    ours = {step.node for step in steps if step.goes or (step.pool and step.phase == "wait")}
+    free = room(cluster, intent, names, ours)
+    most, limit, left = free.most, free.limit, free.left
     if resets and intent.disruption != "reboot":
         told = ", ".join(f"{step.node} ({_reasons(step)})" for step in resets[:5]) + (f" and {len(resets) - 5} more" if len(resets) > 5 else "")
         refusal = f"rdma_cluster.disruption is {intent.disruption}, and these nodes need a drain and a reset: {told}. "
@@ -96,23 +94,13 @@ def plan(
         told = "; ".join(f"{kind}: {why}" for kind, why in missing.items())
         refusal = f"What a drain would take from the nodes is not known ({told}). Give the user of the kubeconfig the right to list it (docs/rbac/look.yml)."
         return RollPlan(tuple(steps), most, limit, refusal)
-    # those of a pool that is under way are away for it
-    ours = {step.node for step in steps if step.goes or (step.pool and step.phase == "wait")}
-    away = [node.name for node in counted(cluster.nodes, names, intent) if node.name not in ours and (not node.ready or node.unschedulable)]
-    left = most - len(away)
-    if resets and left < 1:
-        refusal = f"{', '.join(away[:5])}: not Ready, or cordoned, so that no other node may go ({limit}). Bring them back first, or raise max_unavailable."
-        return RollPlan(tuple(steps), most, limit, refusal)
-    limit += f"; {len(away)} away already" if away and resets else ""
+    if resets and free.refusal:
+        return RollPlan(tuple(steps), most, limit, free.refusal)
+    limit += f"; {len(free.away)} away already" if free.away and resets else ""
     watchers = [watching(known[step.node], cluster.health_checks) for step in resets] if intent.pause_health_checks else []
     pauses = tuple(check for check in cluster.health_checks if any(check in found for found in watchers))
     waves = _in_waves(steps, max(1, left), control)
     return RollPlan(waves, max(1, left), limit, rolls=pools, most=most, shape=shapes, pauses=pauses)
-
-
-def counted(nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str], intent: ClusterIntent) -> typing.Tuple[ClusterNode, ...]:
-    """The nodes of which max_unavailable says how many may be away: those of the inventory, and those that the node selector takes beside them."""
-    return tuple(node for node in nodes if node.name in inventory or intent.node_selector.items() <= node.labels.items())
 
 
 def turn(
@@ -177,7 +165,10 @@ def lines(planned: RollPlan) -> typing.Tuple[str, ...]:
     )
     pauses = (f"{check}: paused until {', '.join(_watched(check, planned))} is back" for check in planned.pauses)
     rolls = (_pool_line(pool) for pool in planned.rolls)
-    return (*([planned.refusal] if planned.refusal else []), *planned.shape, *(line(step) for step in told), *rolls, *pauses)
+    # the machine config operator goes on by itself
+    several = not planned.refusal and sum(step.goes and not step.pool for step in planned.steps) > 1
+    end = ["the first node that fails ends the roll; those after it are untouched"] if several else []
+    return (*([planned.refusal] if planned.refusal else []), *planned.shape, *(line(step) for step in told), *rolls, *pauses, *end)
 
 
 def _watched(check: HealthCheck, planned: RollPlan) -> typing.List[str]:
@@ -210,6 +201,8 @@ def _line(step: NodeStep) -> str:
         return f"{step.node}: {does} by {_operator(step.pool)}{pods}" + (f": {_reasons(step)}" if step.differences or step.reasons else "")
     what = {"set": "set", "reboot": f"set, drain, reset by its BMC{pods}", "power_cycle": f"set, drain, power cycle by its BMC{pods}"}
     taken_up = {"wait": "wait until it is back from its reset", "finish": "finish what a run began"}.get(step.phase)
+    # the kubelet of the node can write there too
+    taken_up = f"{taken_up}, as its annotation {ANNOTATION} says" if taken_up else None
     does = taken_up or what.get(step.action, "nothing" if step.also else "finish what a run began")
     return f"{step.node}{turn}: {does}" + (f": {_reasons(step)}" if step.differences else "") + also
 
@@ -295,9 +288,8 @@ def _looked_into(
     if not node.boot_id:
         blockers.append("its kubelet does not say which boot this is, so nobody would know that it was reset. Restart the kubelet.")
     blockers += stops(going, intent.drain)
-    blockers += filter(None, (keeps(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""), awaited), _too_many(step, node, cluster)))
-    blockers += remediates(node, cluster.health_checks, cluster.unread, intent.pause_health_checks)
-    blockers += filter(None, (cluster.in_the_way(node, inventory),))
+    blockers += stays(node, cluster, intent.pause_health_checks, awaited)
+    blockers += filter(None, (_too_many(step, node, cluster), cluster.in_the_way(node, inventory)))
     if cluster.marks.get(node.name) is None:
         # a node that was begun waits for them instead: its own drain may be what they lack
         blockers += [f"{held}. Let it allow one (a replica more), then run again." for held in held_pods(going, True, "", cluster.budgets)]
@@ -305,12 +297,9 @@ def _looked_into(
 
 
 def _too_many(step: NodeStep, node: ClusterNode, cluster: Cluster) -> str:
-    """Why a control-plane node does not take the roll of its MachineConfigPool: the pool lets more than one go at the same time."""
+    """Why a control-plane node does not take the roll of its MachineConfigPool."""
     pool = next((pool for pool in cluster.machine_pools if step.pool and pool.name == step.pool), None)
-    if pool is None or not is_control_plane(node, cluster.etcd) or pool.max_unavailable in (None, "1"):
-        return ""
-    how = f'oc patch machineconfigpool {pool.name} --type merge -p \'{{"spec":{{"maxUnavailable":1}}}}\''
-    return f"MachineConfigPool {pool.name} reboots {pool.max_unavailable} control-plane nodes at once. Let it reboot one: {how}."
+    return too_many(pool, is_control_plane(node, cluster.etcd)) if pool is not None else ""
 
 
 def _in_waves(steps: typing.Sequence[NodeStep], at_once: int, control: typing.Container[str]) -> typing.Tuple[NodeStep, ...]:

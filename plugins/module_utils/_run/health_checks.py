@@ -16,6 +16,7 @@ from .._model.marks import MANAGER
 from .._observe.kubernetes import ApiError, Cluster, Resource
 from .._parse.kubernetes import core
 from .._parse.kubernetes import health_check as parse
+from .._parse.kubernetes.machine_config import DAEMON
 from .._parse.kubernetes.resource import mapping_at, texts_of
 from .._parse.kubernetes.roll_mark import ANNOTATION
 
@@ -87,8 +88,8 @@ class HealthChecks:
         checks, resources = self._ours()
         if not checks:
             return []
-        nodes = [(core.node(item), ANNOTATION in mapping_at(item, "metadata", "annotations")) for item in resources]
-        return self.release(checks, [node.name for node, rolled in nodes if rolled and not node.ready and not whatever])
+        away = [node.name for node in map(core.node, filter(_rolls, resources)) if not node.ready]
+        return self.release(checks, away if not whatever else ())
 
     def _ours(self) -> typing.Tuple[typing.List[HealthCheck], typing.Tuple[Resource, ...]]:
         """Those that the collection has paused, and the nodes as they are now."""
@@ -133,3 +134,9 @@ class HealthChecks:
         others = [text for text in texts_of(mapping_at(live, "spec"), "pauseRequests", str(check)) if text != parse.PAUSE_REQUEST]
         wanted = [*others, parse.PAUSE_REQUEST] if paused else others
         return {"metadata": {"resourceVersion": live["metadata"]["resourceVersion"]}, "spec": {"pauseRequests": wanted or None}}
+
+
+def _rolls(node: Resource) -> bool:
+    """Whether a roll has taken a node down: ours, or that of its MachineConfigPool."""
+    annotations = mapping_at(node, "metadata", "annotations")
+    return ANNOTATION in annotations or (f"{DAEMON}currentConfig" in annotations and not core.node(node).machine_config)

@@ -22,6 +22,8 @@ from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import machine_config
 from .._parse.kubernetes.core import budget, pod
 from .._parse.kubernetes.core import node as parse_node
+from .drain import NodeFailed
+from .gate import Gate
 
 #: seconds between two looks; that the machine config controller has for each of its steps
 LOOK, RENDER = 5.0, 300.0
@@ -44,13 +46,17 @@ class Prepared:
 
 
 class Roller:
-    """Works on the MachineConfigPools of one cluster."""
+    """Works on the MachineConfigPools of one cluster.
 
-    def __init__(self, cluster: Cluster, clock: Clock, pause: typing.Callable[[float], None], say: Say) -> None:
+    :param gate: whether pools may roll; None for who has asked it
+    """
+
+    def __init__(self, cluster: Cluster, clock: Clock, pause: typing.Callable[[float], None], say: Say, gate: typing.Optional[Gate] = None) -> None:
         self._cluster = cluster
         self._clock = clock
         self._sleep = pause
         self._say = say
+        self._gate = gate
 
     def prepare(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
         """Pause the pools that take one of them which is not there, apply all of them, and wait until the pools have rendered them.
@@ -58,6 +64,7 @@ class Roller:
         What a run has applied that was stopped then is waited for as well.
 
         :raises ApiError: the server cannot be reached, or does not let us pause
+        :raises NodeFailed: a pool may not roll now; then nothing is applied
         """
         wanted = [("", config) for config in configs]
         planned = apply_all(self._cluster, wanted, True, self._clock, self._sleep)
@@ -82,6 +89,7 @@ class Roller:
         """The way back: pause the pools that take one which is there, delete all of them, and wait until the pools are rendered without.
 
         :raises ApiError: the server cannot be reached, or does not let us read, pause or delete
+        :raises NodeFailed: a pool may not roll now; then nothing is deleted
         """
         found = [live for live in (machines.find(self._cluster, config) for config in configs) if live is not None]
         there = [machine_config.host_config(live, live) for live in found]
@@ -95,17 +103,31 @@ class Roller:
         return Prepared(outcomes, tuple(before), self._await_rendered(before, there, False))
 
     def release(self, names: typing.Sequence[str], limit: float, inventory: typing.Container[str] = ()) -> typing.Tuple[Roll, ...]:
-        """Let the pools go, and wait until all of their nodes have the new configuration. For a node of others that is NotReady nobody waits.
+        """Let the pools go, and wait until all of their nodes have the new configuration. For a node of others that is NotReady nobody waits. Pools that may
+        not roll now stay paused, and the next run lets them go.
 
         :param limit: seconds
         :param inventory: names of the nodes that must take part
         :raises ApiError: the server cannot be reached
         """
-        ours = [pool.name for pool in machines.machine_pools(self._cluster) if pool.paused_by_us]
+        pools = machines.machine_pools(self._cluster)
+        ours = [pool.name for pool in pools if pool.paused_by_us]
+        rolling = [pool.name for pool in pools if pool.paused_by_us and not current(pool)]
+        left = [name for name in ours if name not in names]
+        rolls = {name: Roll(name) for name in (*names, *left)}
+        if self._gate is None:
+            return self._let_go(ours, rolls, limit, inventory)
+        try:
+            self._gate.ask(pools, rolling)
+        except NodeFailed as error:
+            return tuple(dataclasses.replace(roll, error=f"{error.seen} It stays paused. {error.remedy}") for roll in rolls.values())
+        with self._gate.pausing(pools, rolling):
+            return self._let_go(ours, rolls, limit, inventory)
+
+    def _let_go(self, ours: typing.Iterable[str], rolls: typing.Dict[str, Roll], limit: float, inventory: typing.Container[str]) -> typing.Tuple[Roll, ...]:
         for name in ours:
             self._set_paused(name, False)
-        left = [name for name in ours if name not in names]
-        begin, rolls = self._clock(), {name: Roll(name) for name in (*names, *left)}
+        begin = self._clock()
         waiting = dict(rolls)
         while waiting:
             seen = {pool.name: pool for pool in machines.machine_pools(self._cluster)}
@@ -164,6 +186,8 @@ class Roller:
         pools = machines.machine_pools(self._cluster)
         mine = (pool for pool in pools if pool.paused_by_us or not pool.paused)
         before = {pool.name: pool for pool in mine if any(taken(pool, config, pools) for config in changing)}
+        if self._gate is not None:
+            self._gate.ask(pools, before)
         for name in before:
             self._set_paused(name, True)
         return before

@@ -29,7 +29,7 @@ _WAIT = "Run again: it is waited for, and its BMC does not reset it. See oc desc
 
 
 class Work(typing.NamedTuple):
-    """What is done to one node; see Roller of node_roll.py.
+    """What is done to one node; see Turns of node_turn.py.
 
     :ivar hidden: what its MachineConfig sets that only a look at the node shows
     :ivar end: the end of a node that is back; whether it is known to be as wanted

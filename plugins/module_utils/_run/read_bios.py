@@ -160,7 +160,7 @@ class Reader:
 
 def system_of(session: Session, claims: Claims) -> resources.System:
     """The system of the node: the one that is named, else the only one with a BIOS, else the only one that is called as the node is. GPUs of a baseboard are a
-    system without a BIOS.
+    system without a BIOS. One that can't be read is passed over where another one is proven to be the node's.
 
     :param claims: what the nodes call themselves
     :raises BmcError: there is none, or not one alone
@@ -171,13 +171,25 @@ def system_of(session: Session, claims: Claims) -> resources.System:
     if bmc.system and bmc.system not in ids:
         raise session.error("not_found", f"it has no system {bmc.system}", f"Use one of {', '.join(ids) or 'none: it has no systems'}")
     asked = {bmc.system: ids[bmc.system]} if bmc.system else dict(list(ids.items())[:_MOST_SYSTEMS])
-    systems = {name: dataclasses.replace(resources.system(session.get(path)), path=path) for name, path in asked.items()}
+    systems: typing.Dict[str, resources.System] = {}
+    unread: typing.List[BmcError] = []
+    for name, path in asked.items():
+        try:
+            systems[name] = dataclasses.replace(resources.system(session.get(path)), path=path)
+        except BmcError as error:
+            # such as the baseboard of an HGX that is not up yet: the system of the node may be another one
+            if bmc.system or error.cause not in _PARTIAL:
+                raise
+            unread.append(error)
     with_bios = {name: system for name, system in systems.items() if system.bios}
-    if not with_bios:
-        raise session.error("not_found", f"none of its systems ({', '.join(systems)}) has a Bios", "Update its firmware, or ask the BMC of the host")
-    own = [system for system in with_bios.values() if claims.judge(bmc.node, system.identity, False).state == "proven"] if len(with_bios) > 1 else []
+    several = len(with_bios) > 1 or bool(unread)
+    own = [system for system in with_bios.values() if several and claims.judge(bmc.node, system.identity, False).state == "proven"]
     if len(own) == 1:
         return own[0]
+    if unread:
+        raise unread[0]
+    if not with_bios:
+        raise session.error("not_found", f"none of its systems ({', '.join(systems)}) has a Bios", "Update its firmware, or ask the BMC of the host")
     if len(with_bios) > 1:
         raise session.error("not_found", f"several of its systems have a Bios: {', '.join(with_bios)}", "Name that of the node in the option system")
     return next(iter(with_bios.values()))

@@ -7,16 +7,20 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._check.controllers.gate import Stand
 from .._check.network.disruption.machine_config import left_paused
-from .._check.network.disruption.sriov import Live, disturbed, plan
+from .._check.network.disruption.sriov import Live, disturbed, gated, plan
 from .._model.disruption import DisruptionPlan, NodePool, OperatorSettings
 from .._model.host import HostConfig
+from .._model.intent import ClusterIntent
 from .._model.sriov_operator import Policy
 from .._observe import machines
 from .._observe.kubernetes import ApiError, Cluster, Resource
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import machine_config, sriov_operator
 from .._parse.kubernetes.resource import name_of
+from .gate import read_stand
+from .health_checks import HealthChecks
 
 #: of another kind of cluster: where the API server does not know them, there are none
 _OPTIONAL = ("MachineConfigPool",)
@@ -59,8 +63,10 @@ class _Reader:
             return machine_config.host_config(wanted)
 
 
-def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: typing.Sequence[str], prefix: str) -> DisruptionPlan:
-    """:param namespace: of the operator
+def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: typing.Sequence[str], intent: ClusterIntent) -> DisruptionPlan:
+    """Read what decides it, and plan.
+
+    :param namespace: of the operator
     :raises ApiError: the server cannot be reached
     :raises ResourceError: an object that is none of its kind
     """
@@ -76,7 +82,7 @@ def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: t
         host_configs=tuple(map(reader.host_config, rendered.host_configs)),
         unread=reader.unread,
     )
-    planned = plan(live, rendered.policies, inventory, prefix)
+    planned = plan(live, rendered.policies, inventory, intent.resource_prefix)
     if not disturbed(planned.nodes) and not live.host_configs:
         return planned
     machine_pools = tuple(map(machine_config.machine_pool, reader.items("MachineConfigPool")))
@@ -93,7 +99,9 @@ def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: t
         budgets=tuple(map(kubernetes.budget, reader.items("PodDisruptionBudget"))),
         pods=tuple(map(kubernetes.pod, reader.items("Pod"))),
     )
-    return plan(whole, rendered.policies, inventory, prefix)
+    planned = plan(whole, rendered.policies, inventory, intent.resource_prefix)
+    stand = read_stand(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None)) if planned.pools else Stand()
+    return gated(planned, stand, machine_pools, intent, inventory)
 
 
 def _settings(reader: _Reader, namespace: str) -> OperatorSettings:

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 import typing
 
 from .._model.errors import RdmaError
 from .._model.firmware import Change, NodeFirmware, way_of_reset
+from .._model.guard import LONGEST
 from .._model.hca import NodeHcas
 from .._model.operand import operand
 from .._observe import command
@@ -28,8 +30,10 @@ class Outcome:
     resets: typing.Dict[str, str]
 
 
-def set_firmware(hcas: NodeHcas, root: str, chosen: typing.Sequence[str], wishes_of: WishesOf, dry: bool) -> Outcome:
-    """Set what is not set yet.
+def set_firmware(
+    hcas: NodeHcas, root: str, chosen: typing.Sequence[str], wishes_of: WishesOf, dry: bool, clock: typing.Callable[[], float] = time.monotonic
+) -> Outcome:
+    """Set what is not set yet. No write begins that may not end within LONGEST: another run may change the cluster after that.
 
     :param root: sysfs of the kernel that the tools ask
     :param chosen: PCI addresses; empty: all HCAs that mstconfig can set
@@ -38,12 +42,16 @@ def set_firmware(hcas: NodeHcas, root: str, chosen: typing.Sequence[str], wishes
     :raises FirmwareError: something can't be set; then nothing is
     :raises RdmaError: the tool failed, or the firmware did not take a value
     """
+    end = clock() + LONGEST
     tool = find_tool()
     seen = _read(hcas, root, chosen)
     planned = changes(seen, wishes_of)
     done: typing.List[str] = []
     for change in planned if not dry else ():
         if change.after:
+            if clock() + _SET_SECONDS > end:
+                told = f"Set before it: {', '.join(done)}" if done else "Nothing was set"
+                raise RdmaError(f"{change.address} was not set, since all of it took more than {LONGEST - _SET_SECONDS:.0f} s", f"{told}. Run again")
             _set(tool, change, done)
             done.append(change.address)
     later = _read(hcas, root, done) if done else NodeFirmware()

@@ -93,6 +93,8 @@ def test_what_writes_with_no_name_in_all_namespaces_is_few() -> None:
         (powers.NVIDIA, "ipoibnetworks"),
         (powers.NVIDIA, "hostdevicenetworks"),
         (powers.MACHINES, "machineconfigpools"),
+        (powers.MACHINES, "machinehealthchecks"),
+        (powers.MACHINES, "nodehealthchecks"),
         (powers.ROLL, "nodes"),
         (powers.ROLL, "pods/eviction"),
         (powers.ROLL, "machinehealthchecks"),
@@ -183,6 +185,24 @@ def test_what_the_server_denies_is_named() -> None:
         "stage tuning": "fail",
     }
     assert "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator" in found["stage network"].measured
+
+
+@pytest.mark.parametrize("power", sorted({right.power for right in needed(INTENT, OPERATOR, olm=True)}))
+def test_without_a_single_right_of_a_file_nothing_begins_and_the_file_is_named(power: str) -> None:
+    """The user has all files, but for one right of one of them. What another file grants as well is not missed."""
+    rights = needed(INTENT, OPERATOR, olm=True)
+    mine = [as_granted(right) for right in rights if right.power == power]
+    shared = {as_granted(right) for right in rights if right.power != power}
+    assert set(mine) - shared, "a file that nobody would miss"
+    for dropped in mine:
+        may = {as_granted(right) for right in rights} - {dropped}
+
+        def answer(spec: typing.Any, may: typing.Set[typing.Tuple[str, ...]] = may) -> typing.Any:
+            resource = f"{spec['resource']}/{spec['subresource']}" if spec["subresource"] else spec["resource"]
+            return {"status": {"allowed": (spec["verb"], spec["group"], resource, spec["namespace"], spec["name"]) in may}}
+
+        found = check(observe(typing.cast(Cluster, Api(answer)), rights))
+        assert any(item.status in ("fail", "warn") and f"docs/rbac/{power}.yml" in item.remedy for item in found), dropped
 
 
 @pytest.mark.parametrize("answer", [{}, {"status": {}}, {"status": {"allowed": "yes"}}])

@@ -270,6 +270,18 @@ def test_of_several_systems_behind_one_bmc_that_of_the_node_is_taken(site: Site,
         read_one(_bmc(server), trust, Asked(("sriov",), 30, Claims(looked={"worker-1": Identity(B)})), Registries())
 
 
+def test_a_system_that_is_not_there_leaves_the_one_that_is_the_node_s(site: Site, certificates: Certificates) -> None:
+    """The baseboard of an HGX whose GPUs are not up answers 404; which BMC it is must not depend on that."""
+    server = site.servers["worker-1"]
+    server.bios.answers["/redfish/v1/Systems"]["Members"].insert(0, {"@odata.id": "/redfish/v1/Systems/HGX_Baseboard_0"})
+    trust = Trust(True, str(certificates.authority))
+    asked = Asked(("sriov",), 30, Claims(looked={"worker-1": Identity(uuid_of_node("worker-1"))}))
+    assert read_one(_bmc(server), trust, asked, Registries()).identity.uuid == uuid_of_node("worker-1")
+    for claims in (Claims(looked={"worker-1": Identity(B)}), Claims()):
+        with pytest.raises(BmcError, match="HGX_Baseboard_0"):
+            read_one(_bmc(server), trust, Asked(("sriov",), 30, claims), Registries())
+
+
 def test_the_service_tag_of_dell_is_its_serial_number_and_no_other_vendor_s_sku_is() -> None:
     told_by = {vendor: next(iter(_systems(vendor))) for vendor in ("dell", "hpe")}
     assert system({**told_by["dell"], "SerialNumber": "CNFCP0079C00A3"}).identity.serials == ("CNFCP0079C00A3", "F54P1G3")

@@ -239,27 +239,22 @@ def _tasks(found: typing.Any) -> typing.Iterator[typing.List[typing.Dict[str, ty
                 yield from _tasks(task.get(part) if isinstance(task, dict) else None)
 
 
-def test_each_task_that_writes_on_a_node_comes_after_a_look_at_the_lease() -> None:
-    writers = {
-        "linerate.rdma.kernel_arguments",
-        "linerate.rdma.nic_firmware",
-        "ansible.builtin.copy",
-        "ansible.builtin.file",
-        "ansible.builtin.systemd_service",
-    }
-    roles = ROOT / "roles"
-    files = [path for name in ("platform", "host", "teardown") for path in (roles / name / "tasks").glob("*.yml")]
+def test_each_task_that_writes_on_a_node_asks_for_the_lease() -> None:
+    """In the process that runs the module; where the tasks are those of another collection, right before the first of them."""
+    writers = {"linerate.rdma.kernel_arguments", "ansible.builtin.copy", "ansible.builtin.file", "ansible.builtin.systemd_service"}
     seen = set()
-    for path in files:
+    for path in (path for name in ("platform", "host", "teardown", "tuning") for path in (ROOT / "roles" / name / "tasks").glob("*.yml")):
         for tasks in _tasks(yaml.safe_load(path.read_text(encoding="utf-8"))):
-            confirmed = False
-            for task in tasks:
-                confirmed = confirmed or (task.get("linerate.rdma.cluster_lease") or {}).get("state") == "confirmed"
-                used = writers & {*task, (task.get("linerate.rdma.on_node") or {}).get("module")}
-                if used and task.get("delegate_to") != "localhost":
-                    assert confirmed, f"{path.relative_to(ROOT)}: {task['name']}"
-                    seen |= used
-    assert seen == writers
+            for before, task in zip([{}, *tasks], tasks):
+                given = task.get("linerate.rdma.on_node") or {}
+                if task.get("delegate_to") != "localhost":
+                    assert not writers & {*task}, f"{path.relative_to(ROOT)}: {task['name']}: give it to linerate.rdma.on_node"
+                    assert given.get("module") not in writers or given.get("writes") is True, f"{path.relative_to(ROOT)}: {task['name']}"
+                    seen |= writers & {given.get("module")}
+                if (task.get("ansible.builtin.include_role") or {}).get("name", "").startswith("fedora."):
+                    assert (before.get("linerate.rdma.cluster_lease") or {}).get("state") == "confirmed", f"{path.relative_to(ROOT)}: {task['name']}"
+                    seen.add("role")
+    assert seen == {*writers, "role"}
 
 
 def _trust(certificates: Certificates) -> Trust:

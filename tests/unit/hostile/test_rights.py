@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import json
 import pathlib
+import re
 import threading
 import time
 import typing
@@ -130,8 +131,7 @@ class Anything(FakeApi):
             # no apply, but what is to become of an object that is there
             body = merged(self._objects[folder][path.rpartition("/")[2]], body)
         code, answer = super().write(method, path, body, dry_run)
-        kind = str(body.get("kind"))
-        everywhere = path_of(f"{kind}.nv-ipam.nvidia.com" if f"{kind}.nv-ipam.nvidia.com" in KINDS else kind) if code < 300 and kind in _PLAIN else ""
+        everywhere = re.sub("/namespaces/[^/]+", "", folder) if code < 300 and str(body.get("kind")) in _PLAIN else ""
         if everywhere and everywhere != folder and not dry_run:
             # lists of all namespaces have it as well
             self._known(everywhere)
@@ -293,13 +293,19 @@ def test_machine_configs(api: Anything, ledger: Ledger, call: Call) -> None:
         spec={"machineConfigSelector": {"matchLabels": {ROLE_LABEL: "worker"}}, "nodeSelector": {"matchLabels": {"node-role.kubernetes.io/worker": ""}}},
         status={"configuration": {"name": "rendered-1"}, "machineCount": 0},
     )
+    api.have("Node", "worker-1", labels={"node-role.kubernetes.io/worker": ""}, spec={}, status={"conditions": [{"type": "Ready", "status": "True"}]})
+    for group in ("machine.openshift.io", CLUSTER_API):
+        api.have(f"Machine.{group}", "m", "machines", status={"nodeRef": {"name": "worker-1"}})
+        api.have(f"MachineHealthCheck.{group}", "workers", "machines", spec={"selector": {}})
+    api.have("NodeHealthCheck", "all", spec={"selector": {}})
     objects = [{"fabric": "", "object": item} for item in host_configs(INTENT.cluster.host)]
     call(api, "sriov_plan", objects=objects, nodes=["worker-1"], cluster=RAW["cluster"])
     ended = iter(range(0, 10**9, 600))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "monotonic", lambda: next(ended))
-        call(api, "machine_config_roll", state="prepared", objects=objects)
-        call(api, "machine_config_roll", state="removed", objects=objects)
+        call(api, "machine_config_roll", state="prepared", objects=objects, cluster=RAW["cluster"])
+        call(api, "machine_config_roll", state="released", objects=objects, cluster=RAW["cluster"], pools=["worker"], wait_seconds=0)
+        call(api, "machine_config_roll", state="removed", objects=objects, cluster=RAW["cluster"])
     assert ledger.outside(*ALWAYS, powers.MACHINES) == set()
     assert ledger.unused(powers.MACHINES) == set()
 

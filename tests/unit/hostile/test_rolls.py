@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll impo
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _too_many, lines
 from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import Drain
 from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
@@ -210,6 +210,23 @@ def test_a_node_that_was_uncordoned_since_is_drained_again_when_it_is_taken_up(s
     site.world.add("job-0", "worker-1")
     found = empty_at_its_reset(site.world)
     assert states(site.run())["worker-1"] == "done" and found == ["worker-1"] and not site.world.cordoned("worker-1")
+
+
+@pytest.mark.parametrize("point", ["cordon worker-1", "evict web-1", "note worker-1 reset", "reset worker-1"])
+def test_a_node_of_which_nothing_is_asked_any_more_takes_pods_again(site: Site, point: str) -> None:
+    """The run is killed, and the next intent has no ``bios``."""
+    only(site, "worker-1")
+    site.world.add("web-1", "worker-1")
+    site.world.kill = point
+    kill_at_once(site)
+    with pytest.raises(Killed):
+        site.run()
+    site.world.kill, before = "", site.resets()
+    assert site.world.cordoned("worker-1")
+    site.wanted = {}
+    done = site.run()
+    assert of(done, "worker-1").state == "done" and "uncordoned" in of(done, "worker-1").did
+    assert site.resets() == before and not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
 
 
 # Between the drain and the reset
@@ -495,6 +512,7 @@ def test_control_plane_nodes_go_one_at_a_time_whatever_the_budget_is(site: Site)
     control_plane(site.world, *NODES)
     planned = site.plan(TWO)
     assert [len(wave) for wave in planned.waves] == [1, 1, 1] and any("compact cluster of 3 nodes" in line for line in lines(planned))
+    assert lines(planned)[-1] == "the first node that fails ends the roll; those after it are untouched"
     down: typing.Set[str] = set()
     original = site.world.do
 
@@ -509,6 +527,30 @@ def test_control_plane_nodes_go_one_at_a_time_whatever_the_budget_is(site: Site)
 
     site.world.do = do  # type: ignore[method-assign]
     assert states(site.run(TWO)) == dict.fromkeys(NODES, "done")
+
+
+def test_the_next_control_plane_node_waits_until_etcd_is_whole(site: Site) -> None:
+    """A member of etcd of OpenShift takes 120 s and more after its node is back."""
+    world = site.world
+    control_plane(world, *NODES)
+    only(site, "worker-1", "worker-2")
+    back: typing.List[float] = []
+    do, pause = world.do, world.pause
+
+    def done(what: str) -> None:
+        do(what)
+        if what == "uncordon worker-1":
+            control_plane(world, *NODES, members=NODES[1:])
+            back.append(world.now)
+
+    def waits(seconds: float) -> None:
+        pause(seconds)
+        if back and world.now > back[0] + 240:
+            control_plane(world, *NODES)
+
+    world.do, world.pause = done, waits  # type: ignore[method-assign]
+    assert states(site.run()) == {"worker-1": "done", "worker-2": "done", "worker-3": "nothing"} and world.now > 240
+    assert any("the next nodes wait, for at most 600 s" in line and "etcd has no Ready member on worker-1" in line for line in site.said)
 
 
 @pytest.mark.parametrize("change", [{"spec": {"unschedulable": True}}, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}])

@@ -180,9 +180,9 @@ def test_groups_of_modules_are_those_that_take_their_options() -> None:
     groups = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))["action_groups"]
     text = {path.stem: path.read_text(encoding="utf-8") + text_of(ROOT / "plugins" / "action" / path.name) for path in MODULES}
     takes = {
-        "facts": r"\b(facts_spec|pods_spec)\(|\b(OBSERVER_SPEC|FACT_SPEC|FOLDER_SPEC)\b|\bfacts_dir=",
-        "cluster": r"\b(cluster_spec|facts_spec|pods_spec)\(",
-        "lease": r"\*\*LEASE_SPEC\b",
+        "facts": r"\b(facts_spec|pods_spec)\(|\b(OBSERVER_SPEC|FACT_SPEC|FOLDER_SPEC)\b|\*\*CONFIRM_SPEC\b|\bfacts_dir=",
+        "cluster": r"\b(cluster_spec|facts_spec|pods_spec)\(|\bCONFIRM_SPEC\b",
+        "lease": r"\*\*LEASE_SPEC\b|\bCONFIRM_SPEC\b",
     }
     for group, pattern in takes.items():
         assert groups[group] == sorted(groups[group])

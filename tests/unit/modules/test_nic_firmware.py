@@ -12,6 +12,10 @@ import typing
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import LONGEST
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.sysfs import read_node
+from ansible_collections.linerate.rdma.plugins.module_utils._run.set_firmware import set_firmware
 from ansible_collections.linerate.rdma.plugins.modules import nic_firmware, nic_firmware_info
 from ansible_collections.linerate.rdma.tests.unit.firmware_node import ADDRESSES, FirmwareNode
 
@@ -158,3 +162,12 @@ def test_nic_firmware_info(node: FirmwareNode, run: Run) -> None:
     assert not answer["changed"] and hca["pending"] == ["NUM_OF_VFS"] and hca["dpu_mode"] is False and hca["settings_from"] == "mstconfig 4.21"
     assert hca["running"] == {"value": "28.42.1000", "source": "sysfs"} and hca["not_asked"] == ["no devlink"]
     assert "no physical function" in run(nic_firmware_info, devices=["x"])["msg"]
+
+
+def test_no_write_begins_that_may_outlast_the_hold_on_the_cluster(node: FirmwareNode) -> None:
+    """A slow tool: the second HCA would be set while another run may change the cluster."""
+    before, times, sysfs = node.settings(SECOND), iter((0.0, LONGEST - 60, LONGEST - 59)), str(node.tree.root)
+    told = f"{SECOND} was not set, since all of it took more than 540 s.*Set before it: {FIRST}. Run again"
+    with pytest.raises(RdmaError, match=told):
+        set_firmware(read_node([sysfs]), sysfs, (FIRST, SECOND), lambda _address: {"NUM_OF_VFS": "24"}, False, lambda: next(times, LONGEST))
+    assert node.settings()["NUM_OF_VFS"][2] == "24" and node.settings(SECOND) == before

@@ -22,9 +22,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FirmwareSet, NodeFirmware, NodeFirmwarePlan, Setting
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Seen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Mark, Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSE_REQUEST
+from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import marked
 from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import firmware_of
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
@@ -158,6 +159,14 @@ def test_what_is_not_allowed_is_refused(site: Site) -> None:
 def test_nothing_asked_is_nothing_done(site: Site) -> None:
     del site.cluster["bios"]
     assert not site.play()["changed"] and site.world.object(LEASE) is None and not any(server.asked for server in site.servers.values())
+
+
+def test_a_node_that_a_killed_run_has_cordoned_takes_pods_again_when_nothing_is_asked_any_more(site: Site) -> None:
+    name = NODES[0]
+    site.world.put("Node", merged(site.world.seen(name), marked(Mark(cordoned=True), True)))
+    site.cluster = {"disruption": "reboot"}
+    assert site.play()["changes"] == [f"{name}: uncordoned"], site.said
+    assert not site.world.cordoned(name) and site.world.note(name) is None and site.world.did == [f"uncordon {name}", f"unnote {name}"]
 
 
 def test_a_health_check_that_a_killed_run_has_paused_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, LabelSelector, NodePool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import Policy
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
@@ -56,9 +57,12 @@ class Cluster:
             raise answer
         return Listing(answer, "1")
 
+    def serves(self, group: str) -> bool:
+        return False
+
 
 def read(cluster: Cluster, policy: Policy, *pools: NodePool) -> DisruptionPlan:
-    return read_plan(typing.cast(kubernetes.Cluster, cluster), "ops", Rendered((policy,), pools), ("kl-a",), "openshift.io")
+    return read_plan(typing.cast(kubernetes.Cluster, cluster), "ops", Rendered((policy,), pools), ("kl-a",), ClusterIntent())
 
 
 def test_pods_are_read_only_when_a_node_loses_something() -> None:
@@ -125,7 +129,7 @@ class OpenShift(Cluster):
 
 
 def read_config(cluster: OpenShift, *configs: typing.Dict[str, typing.Any]) -> DisruptionPlan:
-    return read_plan(typing.cast(kubernetes.Cluster, cluster), "ops", Rendered((NOW,), (), configs or (CONFIG,)), ("kl-a",), "openshift.io")
+    return read_plan(typing.cast(kubernetes.Cluster, cluster), "ops", Rendered((NOW,), (), configs or (CONFIG,)), ("kl-a",), ClusterIntent())
 
 
 def test_a_machine_config_that_is_new_or_other_rolls_its_pool_and_one_that_is_there_does_not() -> None:

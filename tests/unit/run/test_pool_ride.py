@@ -23,7 +23,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.ma
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import line, lines
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_kernel
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Roller
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Killed, Server, Site, World, kill_at_once, merged, of, only, ready, states
@@ -150,15 +149,13 @@ def pool(**status: typing.Any) -> Resource:
 
 
 class Pooled(Site):
-    """:ivar hosts: MachineConfigs that are wanted"""
+    """With MachineConfigs that are wanted."""
 
     world: Operated
-    hosts: typing.Sequence[Resource] = HOSTS
 
-    def roller(self) -> Roller:
-        roller = super().roller()
-        roller._hosts = tuple(self.hosts)
-        return roller
+    def __init__(self, *of: typing.Any) -> None:
+        super().__init__(*of)
+        self.hosts = HOSTS
 
     def look(self, *missing: str) -> None:
         """The look at all nodes: those named run without the arguments, and can't set them."""
@@ -400,9 +397,9 @@ def test_a_power_cycle_is_the_bmc_s_once_before_the_roll(site: Pooled) -> None:
     system["Actions"]["#ComputerSystem.Reset"]["ResetType@Redfish.AllowableValues"] = ["ForceRestart", "PowerCycle"]
     site.facts["worker-2"] += Seen()
     extra = Difference("firmware", "NUM_OF_VFS", "8", "16", "power_cycle")
-    roller = site.roller()
     firmware = dataclasses.replace(Seen(), differences=(extra,), boots=("boot-worker-2",))
-    roller._sources = (*roller._sources, _Shown({"worker-2": firmware}))
+    site.more = (_Shown({"worker-2": firmware}),)
+    roller = site.roller()
     planned = roller.plan(NODES, ClusterIntent(disruption="reboot"))
     (text,) = (text for text in lines(planned) if text.startswith("worker-2"))
     assert text.startswith("worker-2 (wave 1): set, drain, power cycle by its BMC: BIOS sriov")
@@ -412,6 +409,7 @@ def test_a_power_cycle_is_the_bmc_s_once_before_the_roll(site: Pooled) -> None:
     assert site.servers["worker-2"].resets == ["PowerCycle"] and site.resets() == {"worker-2": 1} and site.world.reboots == dict.fromkeys(NODES, 1)
     assert BY_OPERATOR in of(done, "worker-2").did and site.world.did.index("reset worker-2") < site.world.did.index("pause")
     site.look()
+    site.more = ()
     assert states(proven(done, site.prove())) == dict.fromkeys(NODES, "done") and site.resets() == {"worker-2": 1}
     assert set(states(site.run()).values()) == {"nothing"}
 

@@ -14,9 +14,12 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption import machine_config
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import KubeletStand, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.machines import kubelet_stand
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import NodeFailed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import Gate
 from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import RENDER, Roller
 
 CONFIGS = host_configs(HostNeeds(Memlock("machine_config", limit_gib=8), ("iommu=pt",), Kubelet("single-numa-node", cpu_manager_policy="static")))
@@ -59,6 +62,8 @@ class Operator:
         self.log: typing.List[str] = []
         self.recounts = 0
         self.courses: typing.List[typing.List[str]] = []
+        self.cordoned: typing.Set[int] = set()
+        self.checks: typing.Dict[str, typing.Any] = {}
 
     def clock(self) -> float:
         return self.now
@@ -115,6 +120,8 @@ class Operator:
             return Listing(tuple(self._node(place, config) for place, config in enumerate(self.nodes)), "1")
         if kind == "KubeletConfig":
             return Listing(tuple(copy.deepcopy(list(self.kubelets.values()))), "1")
+        if kind == "NodeHealthCheck":
+            return Listing(tuple(copy.deepcopy(list(self.checks.values()))), "1")
         assert kind == "MachineConfigPool"
         counted = self.courses[-self.recounts] if self.recounts and len(self.courses) >= self.recounts else self.nodes
         done = sum(config == self.wanted for config in counted)
@@ -149,11 +156,16 @@ class Operator:
         names = {"currentConfig": config, "desiredConfig": self.wanted, "state": "Done"}
         annotations = {f"machineconfiguration.openshift.io/{name}": value for name, value in names.items()}
         ready = [{"type": "Ready", "status": str(place != self.breaks_at or not self.gone)}]
-        spec = {"unschedulable": True} if place == self.breaks_at and self.drained else {}
+        spec = {"unschedulable": True} if (place == self.breaks_at and self.drained) or place in self.cordoned else {}
         metadata = {"name": f"n{place}", "labels": {"role": "worker"}, "annotations": annotations}
         return {"metadata": metadata, "spec": spec, "status": {"conditions": ready}}
 
+    def serves(self, group: str) -> bool:
+        return group == "remediation.medik8s.io"
+
     def get(self, kind: str, namespace: str, name: str) -> typing.Any:
+        if kind == "NodeHealthCheck":
+            return copy.deepcopy(self.checks[name])
         if name not in self._objects(kind):
             raise ApiError(404, "NotFound", "not found", "GET")
         return copy.deepcopy(self._objects(kind)[name])
@@ -180,13 +192,19 @@ class Operator:
         return True
 
     def patch(self, kind: str, namespace: str, name: str, change: typing.Any) -> typing.Any:
+        if kind == "NodeHealthCheck":
+            self.checks[name]["spec"]["pauseRequests"] = change["spec"]["pauseRequests"] or []
+            self.log.append(f"{name}: {len(self.checks[name]['spec']['pauseRequests'])} pauses, {len(self.away)} nodes rolled")
+            return {}
         self.paused = change["spec"]["paused"]
         self.annotations = {key: value for key, value in change["metadata"]["annotations"].items() if value is not None}
         return {}
 
 
-def roller(operator: typing.Any) -> Roller:
-    return Roller(operator, operator.clock, operator.sleep, operator.log.append)
+def roller(operator: typing.Any, intent: typing.Optional[ClusterIntent] = None) -> Roller:
+    """:param intent: by which the gate is asked; None for who has asked it"""
+    gate = Gate(operator, intent, [f"n{place}" for place in range(len(operator.nodes))], operator.log.append) if intent is not None else None
+    return Roller(operator, operator.clock, operator.sleep, operator.log.append, gate)
 
 
 def test_all_machine_configs_come_in_one_roll_and_each_node_goes_away_once() -> None:
@@ -445,3 +463,92 @@ def test_kubelet_configs_that_cannot_be_read_are_unknown_and_none_is_no_question
     assert finding.status == "unknown" and "may not" in finding.why
     assert kubelet_stand(typing.cast(Cluster, operator), CONFIGS[:-1]) == KubeletStand()
     assert [item.status for item in machine_config.kubelet(None, False)] == ["unknown"]
+
+
+# The gate
+
+
+class Beside(Operator):
+    """With a node beside its pool, which may be away, and a NodeHealthCheck of all nodes where one is wanted."""
+
+    def __init__(self, checked: bool = False) -> None:
+        super().__init__()
+        self.lost = False
+        self.checks = {"workers": {"metadata": {"name": "workers", "resourceVersion": "1"}, "spec": {"selector": {}}}} if checked else {}
+
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
+        found = super().list(kind, namespace, selector, fields)
+        if kind != "Node":
+            return found
+        status = {"conditions": [{"type": "Ready", "status": str(not self.lost)}]}
+        return Listing((*found.items, {"metadata": {"name": "beside", "labels": ClusterIntent().node_selector}, "spec": {}, "status": status}), "1")
+
+
+def test_no_pool_is_touched_while_the_budget_has_no_room() -> None:
+    operator = Beside()
+    operator.lost = True
+    with pytest.raises(NodeFailed, match="beside: not Ready, or cordoned, so that no other node may go"):
+        roller(operator, ClusterIntent()).prepare(CONFIGS, check_mode=False)
+    assert (operator.paused, operator.configs, operator.away) == (False, {}, [])
+    operator.configs = {"99-worker-linerate-memlock": CONFIGS[0]}
+    with pytest.raises(NodeFailed, match="beside"):
+        roller(Removing(operator), ClusterIntent()).remove(CONFIGS, check_mode=False)
+    assert (operator.paused, operator.away) == (False, [])
+
+
+class Removing:
+    """The same, with a MachineConfig that is there."""
+
+    def __init__(self, operator: Beside) -> None:
+        self._operator = operator
+
+    def __getattr__(self, name: str) -> typing.Any:
+        return getattr(self._operator, name)
+
+    def get(self, kind: str, namespace: str, name: str) -> typing.Any:
+        found = self._operator.get(kind, namespace, name)
+        return {**found, "metadata": {**found["metadata"], "uid": f"uid-{name}"}}
+
+
+def test_a_pool_stays_paused_where_a_node_has_gone_since_and_the_next_run_lets_it_go() -> None:
+    operator = Beside()
+    prepared = roller(operator, ClusterIntent()).prepare(CONFIGS, check_mode=False)
+    operator.lost = True
+    (rolled,) = roller(operator, ClusterIntent()).release(prepared.paused, 600)
+    assert "beside: not Ready" in rolled.error and "It stays paused." in rolled.error
+    assert operator.paused and operator.away == []
+    assert [finding.status for finding in machine_config.findings((rolled,), "")] == ["fail"]
+    operator.lost = False
+    (rolled,) = roller(operator, ClusterIntent()).release((), 600)
+    assert rolled.error == "" and operator.away == [0, 1, 2] and not operator.paused
+
+
+def test_a_pool_that_lets_more_nodes_go_than_the_budget_is_not_rolled() -> None:
+    operator = Operator()
+    intent = ClusterIntent(node_pool=DrainPool(1))
+    original = operator.list
+
+    def list_(kind: str, *of: str, **more: str) -> Listing:
+        found = original(kind, *of, **more)
+        for item in found.items if kind == "MachineConfigPool" else ():
+            item["spec"]["maxUnavailable"] = 3
+        return found
+
+    operator.list = list_  # type: ignore[method-assign, assignment]
+    with pytest.raises(NodeFailed, match="MachineConfigPool worker lets 3 nodes go at once"):
+        roller(operator, intent).prepare(CONFIGS, check_mode=False)
+    assert not operator.paused
+
+
+def test_a_health_check_keeps_a_pool_unless_it_may_be_paused_and_goes_on_after_the_roll() -> None:
+    operator = Beside(checked=True)
+    with pytest.raises(NodeFailed, match="NodeHealthCheck workers would remediate it"):
+        roller(operator, ClusterIntent()).prepare(CONFIGS, check_mode=False)
+    assert not operator.paused
+    intent = ClusterIntent(pause_health_checks=True)
+    prepared = roller(operator, intent).prepare(CONFIGS, check_mode=False)
+    (rolled,) = roller(operator, intent).release(prepared.paused, 600)
+    assert rolled.error == "" and [line for line in operator.log if "pauses, " in line] == [
+        "workers: 1 pauses, 0 nodes rolled",
+        "workers: 0 pauses, 3 nodes rolled",
+    ]

@@ -411,10 +411,12 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("addresses",), ("unclear",), "An attachment of somebody else, to be compared by hand.", warns=True),
     Row(("disruption.allowed",), ("",), "It follows from the plan, which is judged."),
     Row(("disruption.plan",), ("nodes[].action",), "The intent allows this as well.", BROKEN),
-    Row(("disruption.plan",), ("nodes[].reasons*", "nodes[].pods*", "nodes[].pool", "nodes[].rolled_by", "drains"), "The plan tells it to the reader."),
+    Row(
+        ("disruption.plan",), ("nodes[].reasons*", "nodes[].pods*", "nodes[].pool", "nodes[].rolled_by", "drains", "pauses"), "The plan tells it to the reader."
+    ),
     Row(("disruption.plan",), ("nodes[].listed",), "Nodes of the inventory are asked for by name."),
     Row(("disruption.plan",), ("nodes[].lost",), "The intent allows drains.", warns=True),
-    Row(("disruption.plan",), ("nodes[].blockers", "unread"), "Nothing is drained.", on=INFINIBAND),
+    Row(("disruption.plan",), ("nodes[].blockers", "unread", "closed*"), "Nothing is drained.", on=INFINIBAND),
     Row(("disruption.plan",), ("pools",), "An order of turns; what comes of it is judged.", on=INFINIBAND),
     Row(
         ("disruption.plan",),

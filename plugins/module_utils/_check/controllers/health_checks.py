@@ -11,6 +11,8 @@ from ..._model.control_plane import HealthCheck, Machine
 from ..._model.kubernetes import ClusterNode
 from .sriov_operator import matches
 
+#: what to do about one, where the roll can pause it
+HOW = "rdma_cluster.pause_health_checks: true pauses it until the node is back; or pause it yourself, and run again"
 #: API groups that a cluster may serve: kind of the health check, and of what it selects
 BY_GROUP: typing.Dict[str, typing.Tuple[str, str]] = {
     "machine.openshift.io": ("MachineHealthCheck.machine.openshift.io", "Machine.machine.openshift.io"),
@@ -40,11 +42,14 @@ def watching(node: ClusterNode, checks: typing.Iterable[HealthCheck]) -> typing.
     return tuple(check for check in checks if check.watches(node.name) and (check.ours or not check.paused))
 
 
-def remediates(node: ClusterNode, checks: typing.Iterable[HealthCheck], unread: typing.Mapping[str, str], allowed: bool) -> typing.Tuple[str, ...]:
+def remediates(
+    node: ClusterNode, checks: typing.Iterable[HealthCheck], unread: typing.Mapping[str, str], allowed: bool, how: str = HOW
+) -> typing.Tuple[str, ...]:
     """Why a node is not reset, in words, each with what to do.
 
     :param unread: kinds of health checks that could not be read, and why
     :param allowed: whether they may be paused
+    :param how: what to do about one that is not
     """
     kinds = [kind for kind, _selected in BY_GROUP.values() if kind in unread]
     if kinds:
@@ -54,5 +59,4 @@ def remediates(node: ClusterNode, checks: typing.Iterable[HealthCheck], unread: 
     if not found:
         return ()
     names = ", ".join(map(str, found[:3]))
-    how = "rdma_cluster.pause_health_checks: true pauses it until the node is back"
-    return (f"{names} would remediate it while it is away, which may reboot or reprovision it. {how}; or pause it yourself, and run again.",)
+    return (f"{names} would remediate it while it is away, which may reboot or reprovision it. {how}.",)

@@ -106,15 +106,22 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="When the nodes may go down, set `rdma_cluster.disruption` to what is named; else undo the change that is named beside it.",
     ),
     "network.drain": Explanation(
-        means="Nodes would have to be drained, and something keeps them from it for ever. Nothing was applied.",
-        measured="PodDisruptionBudgets, MachineConfigPools, SriovNetworkPoolConfigs and `maxUnavailable`, before anything is applied.",
+        means="Nodes would have to be drained, and something keeps them from it for ever, or the cluster does not bear it now. Nothing was applied.",
+        measured=(
+            "PodDisruptionBudgets, MachineConfigPools, SriovNetworkPoolConfigs and `maxUnavailable`; nodes that are away, etcd, and health checks of nodes. "
+            "All of it before anything is applied."
+        ),
         causes=(
             "A PodDisruptionBudget allows no eviction: one replica, or a pod that is not ready.",
             "A MachineConfigPool is paused or degraded.",
             "`maxUnavailable` is a percentage that rounds down to 0 nodes.",
             "Two KubeletConfigs select one pool.",
+            "Another node is not Ready or is cordoned, and `rdma_cluster.node_pool.max_unavailable` leaves no room.",
+            "A control-plane node would reboot while another one is away, while etcd is not whole, or together with another one.",
+            "A MachineHealthCheck or a NodeHealthCheck would remediate a node that reboots.",
         ),
         look=(
+            "kubectl get nodes",
             "kubectl get poddisruptionbudgets -A",
             "oc get machineconfigpools",
             "kubectl get sriovnetworkpoolconfigs.sriovnetwork.openshift.io -A -o yaml",

@@ -17,9 +17,11 @@ from ...._model.host import HOST_KINDS, HostConfig
 from ...._model.intent import ClusterIntent
 from ...._model.kubernetes import ClusterNode
 from ...._model.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
+from ...controllers.gate import Stand, closed, pauses
 from ...controllers.sriov_operator import Turn, changes, firmware_changes, held_pods, holds_back, leaves, machine_pool_of, pools_of, turn_of, wanted_of
 from .machine_config import Machines, merge
 
+Names = typing.Container[str]
 #: what an action does to a node, and what rdma_cluster.disruption allows
 _RANK: typing.Dict[str, int] = {"nothing": 0, "configure": 0, "none": 0, "drain": 1, "reboot": 2}
 #: kinds without which it is not known what the operator will do; the others only say what is in its way
@@ -63,6 +65,17 @@ def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterab
         nodes.append(_node(known.get(name), name, live, tuple(policies.values()), name in listed, prefix))
     planned = DisruptionPlan(tuple(nodes), _pools(nodes, known, live), not live.settings.disable_drain, dict(live.unread))
     return merge(planned, Machines(live.host_configs, live.kubelet_configs, live.machine_pools, live.nodes, live.pods, live.budgets))
+
+
+def gated(planned: DisruptionPlan, stand: Stand, machine_pools: typing.Iterable[MachinePool], cluster: ClusterIntent, inventory: Names) -> DisruptionPlan:
+    """The plan with what the gate says of it."""
+    drained = {node.node for node in planned.nodes if node.action == "drain"}
+    # without a drain a node that does not reboot is not away
+    here = drained if not planned.drains else set()
+    turns = (dataclasses.replace(pool, nodes=tuple(name for name in pool.nodes if name not in here)) for pool in planned.pools)
+    rolls = [turn for turn in turns if turn.nodes]
+    found = closed(rolls, drained, stand, machine_pools, cluster, inventory)
+    return dataclasses.replace(planned, closed=found, pauses=tuple(map(str, pauses(rolls, stand, cluster))))
 
 
 def untouched(inventory: typing.Iterable[str]) -> DisruptionPlan:
@@ -184,7 +197,8 @@ def lines(planned: DisruptionPlan) -> typing.Tuple[str, ...]:
         for node in planned.nodes
         if node.action in ("drain", "reboot")
     ]
-    return (*nodes, *(f"{_pool_label(pool)}: {_course(pool)}" for pool in planned.pools))
+    pools = (f"{_pool_label(pool)}: {_course(pool)}" for pool in planned.pools)
+    return (*nodes, *pools, *(f"{check}: paused while the nodes of MachineConfigPools reboot" for check in planned.pauses))
 
 
 def _fate(node: NodePlan, planned: DisruptionPlan) -> str:
@@ -205,6 +219,7 @@ def findings(cluster: ClusterIntent, planned: typing.Optional[DisruptionPlan], i
         return (*found, ok("network.drain", "cluster", "no node is drained or rebooted", "nothing in the way"))
     found += [_in_the_way(kind, reason) for kind, reason in planned.unread.items() if kind not in ESSENTIAL]
     found += [_blocked(node) for node in planned.nodes if node.blockers]
+    found += [_closed(why) for why in planned.closed]
     return (*found, *(_turns(pool) for pool in planned.pools))
 
 
@@ -279,6 +294,14 @@ def _blocked(node: NodePlan) -> Finding:
     why = "The operator would cordon the node and wait for ever, so nothing was applied."
     remedy = "Let the PodDisruptionBudget allow an eviction (one replica more), end the pods, or bring the MachineConfigPool to its end."
     return Finding("network.drain", node.node, FAIL, "; ".join(node.blockers), "nothing in the way", why, remedy)
+
+
+def _closed(why: str) -> Finding:
+    """Why the cluster does not bear it; the same gate as for resets by BMCs."""
+    text = "A node that goes down now may take the control plane with it, be reprovisioned, or be one too many. Nothing was applied."
+    return Finding(
+        "network.drain", "cluster", FAIL, why, "the cluster bears that nodes go down", text, "Do what is said beside 'measured'; then run the stage again."
+    )
 
 
 def _turns(pool: PoolPlan) -> Finding:

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whoever takes nodes down: an operator's turns pass the gate that resets by BMCs pass."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.gate import Stand, closed
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import gated, lines, refusal
+from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import EtcdMember, HealthCheck
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, MachinePool, NodePlan, PoolPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
+
+CONTROL = "node-role.kubernetes.io/control-plane"
+INTENT = ClusterIntent(disruption="reboot")
+MASTERS = tuple(ClusterNode(f"c{number}", {CONTROL: ""}, ready=True, boot_id="b") for number in range(3))
+WORKERS = tuple(ClusterNode(f"w{number}", dict(INTENT.node_selector), ready=True, boot_id="b") for number in range(3))
+ETCD = tuple(EtcdMember(node.name, True) for node in MASTERS)
+WHOLE = Stand(MASTERS + WORKERS, etcd=ETCD)
+MASTER = PoolPlan("master", ("c0", "c1", "c2"), 1, 3, "maxUnavailable is not set, which is 1", machines=True)
+WORKER = PoolPlan("worker", ("w0", "w1", "w2"), 1, 3, "maxUnavailable is not set, which is 1", machines=True)
+SRIOV = PoolPlan("", ("w0", "w1"), 1, 2, "the operator's default")
+CHECK = HealthCheck("NodeHealthCheck", "", "all")
+
+
+def ask(*rolls: PoolPlan, stand: Stand = WHOLE, intent: ClusterIntent = INTENT, drained: typing.Container[str] = (), most: str = "1") -> str:
+    pools = [MachinePool(roll.name, max_unavailable=most) for roll in rolls if roll.machines]
+    return " ".join(closed(rolls, drained, stand, pools, intent, [node.name for node in WORKERS]))
+
+
+def changed(nodes: typing.Sequence[ClusterNode], name: str, **change: typing.Any) -> typing.Tuple[ClusterNode, ...]:
+    return tuple(dataclasses.replace(node, **change) if node.name == name else node for node in nodes)
+
+
+def test_what_the_cluster_bears_passes() -> None:
+    assert ask(MASTER) == ask(WORKER) == ask(SRIOV) == ask() == ""
+
+
+@pytest.mark.parametrize("change", [{"ready": False}, {"unschedulable": True}])
+def test_no_control_plane_node_goes_while_another_is_away(change: typing.Dict[str, typing.Any]) -> None:
+    stand = dataclasses.replace(WHOLE, nodes=changed(MASTERS, "c2", **change) + WORKERS)
+    roll = dataclasses.replace(MASTER, nodes=("c0", "c1"))
+    assert "c0: it is a control-plane node, and c2 is not Ready, or cordoned" in ask(roll, stand=stand)
+    assert ask(WORKER, stand=stand) == "", "a worker is no control-plane node"
+
+
+def test_no_control_plane_node_goes_without_all_of_etcd() -> None:
+    assert "etcd has no Ready member on c1" in ask(MASTER, stand=dataclasses.replace(WHOLE, etcd=(ETCD[0], ETCD[2])))
+    assert "could not be read (Forbidden)" in ask(MASTER, stand=dataclasses.replace(WHOLE, etcd=(), unread={"etcd": "Forbidden"}))
+
+
+@pytest.mark.parametrize("most", ["2", "50%"])
+@pytest.mark.parametrize("name", ["master", "control-plane"])
+def test_a_pool_of_the_control_plane_never_lets_two_go(name: str, most: str) -> None:
+    """By its name as well, where its nodes have no label of the control plane."""
+    roll = PoolPlan(name, ("w0", "w1"), 2, 1, f"maxUnavailable is {most}", machines=True)
+    assert f"MachineConfigPool {name} reboots {most} control-plane nodes at once" in ask(roll, most=most)
+
+
+def test_two_pools_with_control_plane_nodes_do_not_roll_at_once() -> None:
+    one, other = dataclasses.replace(MASTER, nodes=("c0", "c1")), dataclasses.replace(MASTER, name="infra", nodes=("c2",))
+    assert "MachineConfigPool master and MachineConfigPool infra have control-plane nodes" in ask(one, other)
+
+
+def test_the_sriov_operator_lets_one_control_plane_node_go() -> None:
+    turn = dataclasses.replace(SRIOV, nodes=("c0", "c1"), at_once=None)
+    assert "the default pool of the SR-IOV operator lets more than one control-plane node go at once" in ask(turn)
+    assert ask(turn, drained=("c0", "c1")) == "", "a drain leaves etcd where it is"
+
+
+def test_the_budget_is_that_of_resets() -> None:
+    stand = dataclasses.replace(WHOLE, nodes=MASTERS + changed(WORKERS, "w2", ready=False))
+    assert "w2: not Ready, or cordoned, so that no other node may go (1 at a time" in ask(SRIOV, stand=stand)
+    two = dataclasses.replace(INTENT, node_pool=DrainPool(2))
+    assert ask(SRIOV, stand=stand, intent=two) == ""
+    three = dataclasses.replace(WORKER, at_once=3)
+    assert "lets 3 nodes go at once" in ask(three, intent=two, most="3")
+    assert "lets all of its nodes go at once" in ask(dataclasses.replace(SRIOV, at_once=None), intent=two)
+
+
+def test_a_health_check_keeps_what_reboots_and_is_paused_for_machine_config_pools_alone() -> None:
+    stand, may = dataclasses.replace(WHOLE, health_checks=(CHECK,)), dataclasses.replace(INTENT, pause_health_checks=True)
+    assert "w0: NodeHealthCheck all would remediate it" in ask(WORKER, stand=stand) and ask(WORKER, stand=stand, intent=may) == ""
+    kept = ask(SRIOV, stand=stand, intent=may)
+    assert "NodeHealthCheck all would remediate it" in kept and "rdma_cluster.pause_health_checks" not in kept and "Pause it yourself" in kept
+    assert ask(SRIOV, stand=stand, drained=("w0", "w1")) == "", "a drained node stays Ready"
+    assert "whether a health check would remediate it" in ask(WORKER, stand=dataclasses.replace(WHOLE, unread={"NodeHealthCheck": "Forbidden"}))
+
+
+def test_the_plan_of_stage_network_is_refused_with_the_cause_before_anything_is_applied() -> None:
+    names = ("w0", "w1")
+    planned = DisruptionPlan(tuple(NodePlan(name, "reboot", ("virtual functions 4 -> 8",)) for name in names), (SRIOV,))
+    assert refusal(INTENT, gated(planned, WHOLE, (), INTENT, names), names) == ()
+    stand = dataclasses.replace(WHOLE, health_checks=(CHECK,))
+    (first, *_rest) = refusal(INTENT, gated(planned, stand, (), INTENT, names), names)
+    assert "w0: NodeHealthCheck all would remediate it" in first
+    rolled = dataclasses.replace(planned, pools=(dataclasses.replace(WORKER, nodes=names),))
+    may = dataclasses.replace(INTENT, pause_health_checks=True)
+    found = gated(rolled, stand, (MachinePool("worker"),), may, names)
+    assert refusal(may, found, names) == () and "NodeHealthCheck all: paused while the nodes of MachineConfigPools reboot" in lines(found)
+
+
+def test_a_change_without_a_drain_takes_no_node_away() -> None:
+    """disableDrain: the virtual functions go, and the node stays."""
+    planned = DisruptionPlan(tuple(NodePlan(name, "drain") for name in ("w0", "w1")), (dataclasses.replace(SRIOV, at_once=None),), drains=False)
+    stand = dataclasses.replace(WHOLE, nodes=MASTERS + changed(WORKERS, "w2", ready=False))
+    assert gated(planned, stand, (), INTENT, ("w0", "w1")).closed == ()
