@@ -30,9 +30,25 @@ from .trust import Socket, Trust, digest, left
 #: bytes of an answer; the largest registries have 1.2 MB
 LARGEST = 4 * 2**20
 _REDIRECTS = 3
+#: parts of an answer: each chunk is one, and each costs a microsecond or more, whatever is in it
+_MOST_PARTS = 40_000
+#: heads before a body: that of the answer, and interim ones with a status of 1xx
+_MOST_HEADS = 9
 _CHUNK = 65536
 #: what is sent again where it is answered so. An action never is: a BMC that resets itself with its node may have begun what it says 503 to
 _PUT_OFF: typing.Dict[str, typing.Tuple[int, ...]] = {"GET": BUSY, "PATCH": (429, 503), "POST": ()}
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer before which no endless row of interim ones stands: the library reads over these one after the other, as fast as a BMC sends them."""
+
+    _heads = 0
+
+    def _read_status(self) -> typing.Any:
+        self._heads += 1
+        if self._heads > _MOST_HEADS:
+            raise http.client.HTTPException(f"more than {_MOST_HEADS - 1} interim answers came before the answer")
+        return super()._read_status()  # type: ignore[misc]
 
 
 class Answer(typing.NamedTuple):
@@ -198,9 +214,9 @@ class Session:
             # some registries are stored compressed, and sent so whatever was asked for
             part = inflate.decompress(part, LARGEST + 1) if inflate else part
             size += len(part)
-            if size > LARGEST:
+            if size > LARGEST or len(parts) >= _MOST_PARTS:
                 self._close()
-                limit = f"{what} was answered with more than {LARGEST // 2**20} MiB"
+                limit = f"{what} was answered with more than {LARGEST // 2**20} MiB" if size > LARGEST else f"{what} was answered in {_MOST_PARTS} parts"
                 raise self.error("too_large", limit, "See what answers at this address: no resource of a BMC is that large")
             parts.append(part)
 
@@ -231,6 +247,7 @@ class Session:
             raise self.error("tls_pin", seen, "Find out who answers there; pin the new certificate if the BMC got one")
         connection = http.client.HTTPSConnection(host, self.bmc.port, context=context)
         connection.auto_open = 0
+        connection.response_class = _Response
         connection.sock = secure
         self._connection = connection
         return connection
