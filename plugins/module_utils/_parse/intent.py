@@ -17,6 +17,9 @@ from .._model.load import LoadError, load, load_all, partial
 from .._model.mirror import EVERYTHING, Mirror, on_mirror
 from .._model.proposal import PLACEHOLDER
 
+#: fabrics of an intent. A server has some ten HCAs; each fabric is compared with each other one, and the intent may be that of a stranger's folder
+MOST_FABRICS = 100
+
 
 class IntentError(RdmaError):
     """An intent that does not fit its schema.
@@ -114,6 +117,9 @@ def _load_list(cls: typing.Any, data: typing.Any, path: str, problems: typing.Li
     """None where it is no list, or no fabric is in it."""
     if not isinstance(data, (list, tuple)):
         problems.append(LoadError(path, "missing" if data is None else f"a {type(data).__name__}", "a list of mappings"))
+        return None
+    if cls is Fabric and len(data) > MOST_FABRICS:
+        problems.append(LoadError(path, f"{len(data)} fabrics", f"at most {MOST_FABRICS}"))
         return None
     if not data and cls is Fabric:
         problems.append(LoadError(path, "an empty list", "one fabric at least"))

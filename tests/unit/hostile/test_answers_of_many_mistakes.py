@@ -13,6 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Ob
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, load_all
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import MOST_FABRICS, IntentError, parse_intent
 
 MANY = 100_000
 UNKNOWN: typing.Dict[str, int] = {f"kerne{number}": 1 for number in range(MANY)}
@@ -50,3 +51,11 @@ def test_all_mistakes_of_an_intent_are_told_and_the_time_does_not_grow_with_thei
         return time.process_time() - begin
 
     assert seconds(8_000) < 8 * max(seconds(2_000), 0.01)
+
+
+def test_an_intent_of_thousands_of_fabrics_is_refused_at_once() -> None:
+    fabric = {"name": "a", "profile": "sriov_infiniband", "select": {"hcas_per_node": 1}, "network": {"name": "a", "namespace": "a"}}
+    begin = time.process_time()
+    with pytest.raises(IntentError, match=f"10000 fabrics; expected at most {MOST_FABRICS}"):
+        parse_intent([{**fabric, "name": f"fabric-{number}"} for number in range(10_000)])
+    assert time.process_time() - begin < 1.0
