@@ -10,6 +10,9 @@ import typing
 from .boundary.addresses import HostAddress
 from .boundary.kubernetes import GroupWord, LabelKey, LabelValue, Subdomain
 
+#: nodes of which a node may claim an address before its claims count for nothing. So many must lie together to make a node of good faith look so
+_MOST_RIVALS = 4
+
 
 @dataclasses.dataclass(frozen=True)
 class InventoryNode:
@@ -43,17 +46,23 @@ class Inventory:
 def refuse_shared_addresses(found: Inventory, everyone: typing.Iterable[InventoryNode]) -> Inventory:
     """Take the address from each node that claims the one of another node: by ssh, the tasks of one node would run on the other.
 
-    Which of them is right, the API server does not know: the kubelet of each has written it.
+    Which of them is right, the API server does not know: the kubelet of each has written it. But one that claims addresses of many nodes beside its own takes
+    theirs from none of them.
 
     :param everyone: all nodes of the cluster, also those outside of the inventory
     """
     owners: typing.Dict[str, typing.List[str]] = {}
-    for node in everyone:
-        for address in {node.address, *node.claimed}:
+    known = {node.name: node for node in everyone}
+    for node in known.values():
+        for address in {node.address, *node.claimed} - {""}:
             owners.setdefault(address, []).append(node.name)
-    return dataclasses.replace(
-        found, nodes=tuple(_without_shared(node, [name for name in owners.get(node.address, ()) if name != node.name]) for node in found.nodes)
-    )
+    greedy = {name for name, node in known.items() if len({other for address in node.claimed for other in owners[address]} - {name}) > _MOST_RIVALS}
+
+    def rivals(node: InventoryNode) -> typing.List[str]:
+        others = [name for name in owners.get(node.address, ()) if name != node.name]
+        return [name for name in others if name not in greedy or node.name in greedy or known[name].address == node.address]
+
+    return dataclasses.replace(found, nodes=tuple(_without_shared(node, rivals(node)) for node in found.nodes))
 
 
 def _without_shared(node: InventoryNode, others: typing.Sequence[str]) -> InventoryNode:

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A kubelet that claims the addresses of all nodes: it takes theirs from none of them, and nobody's tasks run on another node."""
+
+from __future__ import annotations
+
+import time
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import InventoryNode, refuse_shared_addresses
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory
+from ansible_collections.linerate.rdma.tests.unit.hostile.test_node_words import node
+
+FLEET = {f"worker-{number}": f"10.0.{number // 250}.{number % 250 + 1}" for number in range(2000)}
+
+
+def reached(*others: typing.Dict[str, typing.Any]) -> typing.Dict[str, InventoryNode]:
+    found = inventory([*(node(name, address) for name, address in FLEET.items()), *others])
+    return {one.name: one for one in refuse_shared_addresses(found, found.nodes).nodes}
+
+
+def test_a_node_that_claims_all_addresses_has_the_others_reached() -> None:
+    begin = time.process_time()
+    found = reached(node("evil", "10.9.9.9", *FLEET.values()))
+    assert time.process_time() - begin < 2.0
+    assert {name: one.address for name, one in found.items()} == {**FLEET, "evil": "10.9.9.9"}
+
+
+def test_it_is_reached_at_none_of_theirs() -> None:
+    found = reached(node("evil", *FLEET.values()))
+    assert found["evil"].address == "" and "worker-0" in found["evil"].error
+    # each of two that are to be reached at one address may be the right one
+    assert [name for name, one in found.items() if not one.address] == ["worker-0", "evil"]
+
+
+def test_all_that_are_to_be_reached_at_one_address_are_refused() -> None:
+    found = reached(*(node(f"twin-{number}", "10.9.9.9") for number in range(10)))
+    assert [name for name, one in found.items() if not one.address] == [f"twin-{number}" for number in range(10)]
+
+
+def test_a_few_that_lie_together_are_not_reached_at_the_second_address_of_another() -> None:
+    found = reached(node("good", "10.9.9.1", "10.9.9.2"), node("first", "10.9.9.1"), node("second", "10.9.9.2"))
+    assert [found[name].address for name in ("first", "second", "good")] == ["", "", ""]
