@@ -149,7 +149,8 @@ def _root_folder(name: str, packages: typing.Sequence[str], variant: str, *suite
         options = ["--aptopt=APT::Install-Recommends=false", f'--aptopt=APT::Default-Release "{suites[-1]}"']
         run(
             [
-                *("mmdebstrap", "--mode=root", f"--variant={variant}", *options, *WITHOUT_DOCUMENTATION),
+                # what it mounts goes with it, however it ends: else the next build would remove /proc and /sys of this machine with the rest
+                *("unshare", "--mount", "--", "mmdebstrap", "--mode=root", f"--variant={variant}", *options, *WITHOUT_DOCUMENTATION),
                 *("--include=" + ",".join(packages), "--format=directory", suites[0], str(target / "root"), *sources),
             ],
             remedy=MIRROR_REMEDY,
