@@ -29,6 +29,8 @@ _QUOTE = r"\\{0,7}[\"']"
 # up to the same quote; what is cut off has none
 _QUOTED = r"(?P<open>(?P<escape>\\{0,7})(?P<quote>[\"']))(?:(?!(?<!\\)(?P=escape)(?P=quote))[^\n])+"
 _IS = rf"(?:{_QUOTE})?[ \t]{{0,8}}[:=]{{1,2}}>?[ \t]{{0,8}}"
+# how many tokens a model takes is none
+_NAME = _WORDS.replace("tokens?", rf"tokens?(?!{_IS}[0-9]{{1,9}}(?:[\s,;}})\]]|$))")
 _WORD = rf"(?!{_QUOTE}|(?:true|false|null)(?:[\s,;}})\]]|$))\S+"
 _KEEPS = rf"\g<before>\g<open>{REDACTED}"
 _SECRET_TEXT = (
@@ -37,7 +39,7 @@ _SECRET_TEXT = (
     (re.compile(r"LS0tLS1CRUdJTi(?!BD)[A-Za-z0-9+/=]{8,}"), REDACTED),
     # a token has digits or is long; the word after Bearer in prose is neither
     (re.compile(r"(?<=Bearer )(?:(?=[A-Za-z._~+/=-]{0,128}[0-9])[A-Za-z0-9._~+/=-]{8,}|[A-Za-z._~+/=-]{24,})"), REDACTED),
-    (re.compile(rf"(?i)(?P<before>(?:{_WORDS}|client-key-data|client-certificate-data|certificate-authority-data){_IS})(?:{_QUOTED}|{_WORD})"), _KEEPS),
+    (re.compile(rf"(?i)(?P<before>(?:{_NAME}|client-key-data|client-certificate-data|certificate-authority-data){_IS})(?:{_QUOTED}|{_WORD})"), _KEEPS),
     # "The secret: it ..." is prose
     (re.compile(rf"(?i)(?P<before>\bsecret(?:(?:{_QUOTE})[ \t]{{0,8}}:|=)[ \t]{{0,8}})(?:{_QUOTED}|{_WORD})"), _KEEPS),
     (re.compile(rf"(?i)(?P<before>[\"']auth{_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}){_QUOTED}"), _KEEPS),

@@ -73,6 +73,8 @@ SECRETS: typing.Sequence[typing.Tuple[str, str]] = (
     (f"{{Name:HF_TOKEN Value:{WORD} ValueFrom:nil}}", WORD),
     (f"name: NGC_API_KEY,  value: {WORD}", WORD),
     (f"Bearer {WORD} was refused", WORD),
+    ("PASSWORD=123456", "123456"),
+    (f"token=1{WORD}", WORD),
 )
 #: names of fields whose value is a secret
 KEYS = (
@@ -125,6 +127,8 @@ def test_the_value_of_an_option_goes_from_a_list_of_arguments() -> None:
         "- name: BMC_PASSWORD\n  valueFrom: {secretKeyRef: {name: bmc, key: word}}",
         "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUQ=",
         "auth: none, author: me",
+        "--max_tokens=4096 num_tokens: 12, tokens/s 41003",
+        '{"max_tokens": 4096}',
     ],
 )
 def test_what_is_none_stays(text: str) -> None:
