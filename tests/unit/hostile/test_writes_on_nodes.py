@@ -16,6 +16,8 @@ import yaml
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 
+pytestmark = pytest.mark.processes
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/linerate-rdma"
 #: writes, and then the Lease is gone
