@@ -534,7 +534,7 @@ def test_a_pool_that_lets_more_nodes_go_than_the_budget_is_not_rolled() -> None:
             item["spec"]["maxUnavailable"] = 3
         return found
 
-    operator.list = list_  # type: ignore[method-assign, assignment]
+    operator.list = list_  # type: ignore[method-assign]
     with pytest.raises(NodeFailed, match="MachineConfigPool worker lets 3 nodes go at once"):
         roller(operator, intent).prepare(CONFIGS, check_mode=False)
     assert not operator.paused
