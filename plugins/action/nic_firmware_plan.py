@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import typing
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.gate import closed
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import PoolPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FIRMWARE_PLAN, FIRMWARE_SETTINGS, NodeFirmwarePlan
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nic_configuration_operator import templates
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import mark
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import ByOperator, by_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import Before, OfHost, hosts_of, of_nodes, to_set
+from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import read_stand
+from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, Caller, ControllerAction, Result, by_pods
 from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, firmware_of
 
@@ -46,6 +51,8 @@ class ActionModule(ControllerAction):
             return api[0]
 
         operator = _by_operator(known, cluster)
+        if operator.going and known.fleet.intent.cluster.disruption == "reboot":
+            _ask_gate(operator.going, cluster(), known, nodes)
         hosts = hosts_of(known.memberships, known.platforms, known.fleet)
         before, unread = _before(known, hosts, cluster)
         planned = of_nodes(hosts, before, operator, unread, by_pods(nodes, variables))
@@ -72,6 +79,21 @@ def _by_operator(known: Known, cluster: typing.Callable[[], Cluster]) -> ByOpera
     except RdmaError as error:
         there, unread = (), f"which templates there are is not known: {error}"
     return by_operator(known.memberships, known.platforms, known.fleet, known.nics, there, unread)
+
+
+def _ask_gate(going: typing.Tuple[str, ...], cluster: Cluster, known: Known, nodes: typing.Sequence[str]) -> None:
+    """NVIDIA's operator reboots nodes by itself, one at a time unless its maintenance operator is told otherwise.
+
+    :raises RdmaError: the cluster does not bear that they go
+    """
+    every = tuple(map(core.node, cluster.list("Node").items))
+    stand = read_stand(cluster, every, checks=HealthChecks(cluster, lambda _line: None))
+    turn = PoolPlan("", going, 1, None, "maxParallelOperations of the maintenance operator")
+    why = closed([turn], (), stand, (), known.fleet.intent.cluster, nodes)
+    if why:
+        raise RdmaError(
+            f"NVIDIA's operator would reboot nodes that may not go now: {' '.join(why[:5])}", "Do what is said there, and run again: nothing is set"
+        )
 
 
 def _before(known: Known, hosts: typing.Mapping[str, OfHost], cluster: typing.Callable[[], Cluster]) -> typing.Tuple[typing.Dict[str, Before], str]:

@@ -48,12 +48,14 @@ class ByOperator:
     :ivar cards: by node the names of templates and of NicDevices on which they decide
     :ivar wanted: by the name of a NicDevice what it has to have
     :ivar notes: by node why cards are left alone
+    :ivar going: nodes with a card that is not known to be as wanted, which the operator may reboot
     """
 
     objects: typing.Tuple[typing.Tuple[str, Object], ...] = ()
     cards: typing.Mapping[str, typing.Tuple[typing.Tuple[str, str], ...]] = dataclasses.field(default_factory=dict)
     wanted: typing.Mapping[str, Object] = dataclasses.field(default_factory=dict)
     notes: typing.Mapping[str, typing.Tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    going: typing.Tuple[str, ...] = ()
 
 
 def by_operator(
@@ -75,6 +77,7 @@ def by_operator(
     cards: typing.Dict[str, typing.Dict[typing.Tuple[str, str], None]] = {}
     wanted: typing.Dict[str, Object] = {}
     notes: typing.Dict[str, typing.Dict[str, None]] = {}
+    going: typing.Dict[str, None] = {}
     for membership in memberships:
         fabric = fabrics[membership.fabric]
         for kind, group in _groups(membership, fabric, platforms, fleet).items():
@@ -88,10 +91,11 @@ def by_operator(
                     notes.setdefault(card.node, {})[f"{OPERATOR} gets no template for its HCAs of fabric '{fabric.name}': {why}"] = None
                 continue
             objects.append((fabric.name, made))
+            going.update(dict.fromkeys(card.node for card in group if not card.settled))
             for card in group:
                 cards.setdefault(card.node, {})[made["metadata"]["name"], card.nic.name] = None
                 wanted[card.nic.name] = made["spec"]["template"]
-    return ByOperator(tuple(objects), {node: tuple(of) for node, of in cards.items()}, wanted, {node: tuple(of) for node, of in notes.items()})
+    return ByOperator(tuple(objects), {node: tuple(of) for node, of in cards.items()}, wanted, {node: tuple(of) for node, of in notes.items()}, tuple(going))
 
 
 def progress(state: typing.Optional[NicState], template: Object) -> typing.Tuple[typing.Literal["done", "waits", "failed"], str]:

@@ -15,11 +15,12 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
 from ansible_collections.linerate.rdma.tests.unit.firmware_node import ADDRESSES, FirmwareNode
-from ansible_collections.linerate.rdma.tests.unit.roll_world import World
+from ansible_collections.linerate.rdma.tests.unit.roll_world import World, merged, node, ready
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS
 
 pytestmark = pytest.mark.processes
@@ -177,6 +178,17 @@ def test_the_operator_sets_its_own_cards_and_the_node_does_not(site: Site) -> No
     assert site.stored() == "True(1)" and site.facts.value("nic_devices")["left"] == {}, said
     again = site.play()
     assert "changed=0" in again and [one["action"] for one in site.facts.value("nic_templates")["applied"]] == ["unchanged"], again
+
+
+def test_the_operator_gets_no_template_while_the_cluster_does_not_bear_a_reboot(site: Site) -> None:
+    """One gate for each who reboots nodes: another node of the fabric is away."""
+    site.world.with_the_operator()
+    beside = ready(merged(node("worker-2"), {"metadata": {"labels": ClusterIntent().node_selector}}), False)
+    site.world.put("Node", beside)
+    said = site.play()
+    assert site.world.object(f"{TEMPLATES}/linerate-compute-1021") is None, said
+    plan = site.facts.read("nic_firmware_plan")
+    assert plan is not None and "worker-2: not Ready, or cordoned, so that no other node may go" in str(plan.error), said
 
 
 def test_the_operator_is_not_asked_where_nodes_may_not_reboot(site: Site) -> None:
