@@ -74,6 +74,7 @@ EXAMPLES = r"""
   linerate.rdma.machine_config_roll:
     state: prepared
     objects: "{{ rdma_cluster | linerate.rdma.render_host }}"
+    cluster: "{{ rdma_cluster }}"
   register: host_prepared
 
 - name: Unpause the pools and wait for their nodes
@@ -81,6 +82,7 @@ EXAMPLES = r"""
     state: released
     objects: "{{ rdma_cluster | linerate.rdma.render_host }}"
     pools: "{{ host_prepared.paused }}"
+    cluster: "{{ rdma_cluster }}"
 """
 
 RETURN = r"""
