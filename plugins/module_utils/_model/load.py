@@ -277,9 +277,7 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: typing.List
     if origin is dict:
         return _collect_dict(arguments, data, path, problems)
     if dataclasses.is_dataclass(cls) and _is_observed(cls):
-        value, wrong = _load_observed(cls, data, path)
-        problems.extend(wrong)
-        return value
+        return _load_observed(cls, data, path, problems)
     if dataclasses.is_dataclass(cls):
         return _collect_dataclass(cls, data, path, problems)
     try:
@@ -318,15 +316,14 @@ def _is_observed(cls: typing.Any) -> bool:
     return _names(cls) == ("value", "error")
 
 
-def _load_observed(cls: typing.Any, data: typing.Any, path: str) -> typing.Tuple[typing.Any, typing.Sequence[LoadError]]:
+def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
     """What was observed of one node; where the value does not fit, that is its error."""
     if not isinstance(data, dict) or not data.keys() <= {"value", "error"}:
-        problems: typing.List[LoadError] = []
-        return _collect_dataclass(cls, data, path, problems), problems
+        return _collect_dataclass(cls, data, path, problems)
     try:
-        return _collect_dataclass(cls, data, path, _First()), ()
+        return _collect_dataclass(cls, data, path, _First())
     except LoadError as error:
-        return cls(None, f"what it answered is refused: {error}"), ()
+        return cls(None, f"what it answered is refused: {error}")
 
 
 def _collect_dict(types: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:

@@ -59,3 +59,10 @@ def test_an_intent_of_thousands_of_fabrics_is_refused_at_once() -> None:
     with pytest.raises(IntentError, match=f"10000 fabrics; expected at most {MOST_FABRICS}"):
         parse_intent([{**fabric, "name": f"fabric-{number}"} for number in range(10_000)])
     assert time.process_time() - begin < 1.0
+
+
+def test_what_is_neither_a_value_nor_an_error_is_refused() -> None:
+    with pytest.raises(LoadError, match="other: unknown key"):
+        load(typing.Dict[str, ObservedHcas], {"worker-1": {"value": None, "error": "e", "other": 1}})
+    with pytest.raises(LoadError, match="worker-1: a list"):
+        load(typing.Dict[str, ObservedHcas], {"worker-1": []})
