@@ -13,6 +13,7 @@ from .._model.kubernetes import Workload
 from .._model.marks import LABEL, MANAGER
 from .._model.olm import Stay
 from .._model.sriov_operator import OperatorFacts
+from .._parse.job.stack import with_rights
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus, nvidia_network_operator, sriov_operator
 from .._parse.kubernetes.config_daemon_log import last_error
@@ -98,7 +99,8 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
         return listing.items if listing is not None else None
 
     crds = read("CustomResourceDefinition") or ()
-    deployments = [item for item in read("Deployment") or () if is_operator(item)]
+    bindings = read("ClusterRoleBinding") or ()
+    deployments = with_rights(filter(is_operator, read("Deployment") or ()), bindings)
     daemons = read("DaemonSet") or ()
     configs = read("SriovOperatorConfig") or ()
     namespace = named or _seen(cluster, lambda: configs, lambda: deployments)
@@ -129,7 +131,9 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
             policies=tuple(sriov_operator.policy(item) for item in policies),
             supported_nics=sriov_operator.supported_nics(nics) if nics is not None else None,
             olm=tuple(filter(None, map(olm_object, olm))),
-            multus=tuple(_with_nodes(kubernetes.workload(item), item, of_namespace(item["metadata"].get("namespace", ""))) for item in multus_daemons(daemons)),
+            multus=tuple(
+                _with_nodes(kubernetes.workload(item), item, of_namespace(item["metadata"].get("namespace", ""))) for item in multus_daemons(daemons, bindings)
+            ),
             multus_pods=sum(multus.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
             attachments=len(attachments) if attachments is not None else None,
             nic_policies=tuple(nvidia_network_operator.nic_policy(item) for item in nic_policies),
@@ -178,13 +182,13 @@ def established(crd: Resource) -> str:
     return name if any(item.get("type") == "Established" and item.get("status") == "True" for item in conditions) else ""
 
 
-def multus_daemons(daemons: typing.Iterable[Resource]) -> typing.List[Resource]:
-    """DaemonSets that run multus on the nodes.
+def multus_daemons(daemons: typing.Iterable[Resource], bindings: typing.Iterable[Resource] = ()) -> typing.List[Resource]:
+    """DaemonSets that run multus on the nodes, and have the rights for that.
 
     By the name, which each installation begins in another way (kube-multus-ds, rke2-multus, OpenShift's multus), and by a container that ends with it:
     OpenShift's multus-additional-cni-plugins and multus-admission-controller are no multus.
     """
-    named = [item for item in daemons if "multus" in item["metadata"]["name"]]
+    named = with_rights((item for item in daemons if "multus" in item["metadata"]["name"]), bindings)
     running = [item for item in named if any(str(container.get("name", "")).endswith("multus") for container in _containers(item))]
     return running or named
 

@@ -9,7 +9,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import jobs, operators
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import jobs, operators, sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing, Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.stack import account_of, accounts_of
 
@@ -28,6 +28,9 @@ class Api:
 
     def list(self, kind: str, *arguments: str, **_more: str) -> Listing:
         return Listing(tuple(self.pages(kind)), "1")
+
+    def serves(self, _group: str) -> bool:
+        return False
 
     def get(self, kind: str, namespace: str, name: str) -> Resource:
         for item in self.pages(kind):
@@ -96,3 +99,24 @@ def test_the_account_of_a_deployment() -> None:
     assert account_of(kueue("a")) == "a/kueue-controller-manager"
     assert [account_of(kueue("a", "")), account_of(kueue("a", "", serviceAccount="old"))] == ["a/default", "a/old"]
     assert accounts_of(binding(("a", "b"), ("c", "d"))) == {"a/b", "c/d"}
+
+
+def workload(kind: str, namespace: str, name: str, **container: typing.Any) -> Resource:
+    spec = {"serviceAccountName": name, "containers": [{"name": name, "image": "x", **container}]}
+    metadata = {"name": name, "namespace": namespace, "uid": f"of {namespace}"}
+    return {"kind": kind, "metadata": metadata, "spec": {"replicas": 1, "template": {"spec": spec}}, "status": {}}
+
+
+def test_a_tenants_workloads_are_neither_multus_nor_the_operator_of_sriov() -> None:
+    """A DaemonSet of a tenant would have multus on nodes that have none, and a second operator would close the gate."""
+    ours, theirs = ("sriov", "kube-system"), ("a-tenant", "a-tenant")
+    operator = {"env": [{"name": "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE", "value": "x"}]}
+    deployments = [workload("Deployment", namespace, "sriov-network-operator", **operator) for namespace in (ours[0], theirs[0])]
+    daemons = [workload("DaemonSet", namespace, "kube-multus") for namespace in (ours[1], theirs[1])]
+    bindings = [binding((ours[0], "sriov-network-operator")), binding((ours[1], "kube-multus"))]
+    api = Api(Deployment=deployments, DaemonSet=daemons, ClusterRoleBinding=bindings)
+    found = sriov_operator.observe(typing.cast(Cluster, api))
+    assert [item.deployment.namespace for item in found.installations] == ["sriov"] and [item.namespace for item in found.multus] == ["kube-system"]
+    # without RBAC each counts
+    found = sriov_operator.observe(typing.cast(Cluster, Api(Deployment=deployments, DaemonSet=daemons)))
+    assert len(found.installations) == len(found.multus) == 2
