@@ -32,11 +32,6 @@ class ActionModule(ActionBase):
     def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         _checked, given = self.validate_argument_spec(argument_spec=dict(self.SPEC), **self.RULES)
-        if given["writes"]:
-            try:
-                confirm("on_node", given, bool(self._task.check_mode))
-            except RdmaError as error:
-                return {**result, "failed": True, "msg": str(error)}
         task = self._task.copy()
         # the plugin for modules without one of their own takes the name from here
         task.action, task.args = given["module"], given["options"]
@@ -50,5 +45,11 @@ class ActionModule(ActionBase):
             templar=self._templar,
             shared_loader_obj=self._shared_loader_obj,
         )
-        with marked_loss(), heard(action, str((task_vars or {}).get("inventory_hostname") or "the node")):
+        node = str((task_vars or {}).get("inventory_hostname") or "the node")
+        with marked_loss(), heard(action, node):
+            if given["writes"]:
+                try:
+                    confirm("on_node", given, bool(self._task.check_mode), node, self._low_level_execute_command)
+                except RdmaError as error:
+                    return {**result, "failed": True, "msg": str(error)}
             return without_effects(action.run(task_vars=task_vars))

@@ -13,7 +13,7 @@ from .._model.kubernetes import Workload
 from .._model.marks import LABEL, MANAGER
 from .._model.olm import Stay
 from .._model.sriov_operator import OperatorFacts
-from .._parse.job.stack import with_rights
+from .._parse.job.stack import account_of, accounts_of
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus, nvidia_network_operator, sriov_operator
 from .._parse.kubernetes.config_daemon_log import last_error
@@ -100,7 +100,7 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
 
     crds = read("CustomResourceDefinition") or ()
     bindings = read("ClusterRoleBinding") or ()
-    deployments = with_rights(filter(is_operator, read("Deployment") or ()), bindings)
+    deployments = _with_rights(filter(is_operator, read("Deployment") or ()), bindings)
     daemons = read("DaemonSet") or ()
     configs = read("SriovOperatorConfig") or ()
     namespace = named or _seen(cluster, lambda: configs, lambda: deployments)
@@ -182,13 +182,24 @@ def established(crd: Resource) -> str:
     return name if any(item.get("type") == "Established" and item.get("status") == "True" for item in conditions) else ""
 
 
+def _with_rights(workloads: typing.Iterable[Resource], bindings: typing.Iterable[Resource]) -> typing.List[Resource]:
+    """Return the Deployments and DaemonSets whose ServiceAccount a ClusterRoleBinding names: a tenant can make the others, whatever their names and images are.
+
+    Where the cluster has no RBAC, and where the bindings were not read, each of them counts.
+
+    :raises ResourceError: an object is none
+    """
+    bound = [accounts_of({"kind": "ClusterRoleBinding", **item}) for item in bindings]
+    return [item for item in workloads if not bound or any(account_of(item) in accounts for accounts in bound)]
+
+
 def multus_daemons(daemons: typing.Iterable[Resource], bindings: typing.Iterable[Resource] = ()) -> typing.List[Resource]:
     """DaemonSets that run multus on the nodes, and have the rights for that.
 
     By the name, which each installation begins in another way (kube-multus-ds, rke2-multus, OpenShift's multus), and by a container that ends with it:
     OpenShift's multus-additional-cni-plugins and multus-admission-controller are no multus.
     """
-    named = with_rights((item for item in daemons if "multus" in item["metadata"]["name"]), bindings)
+    named = _with_rights((item for item in daemons if "multus" in item["metadata"]["name"]), bindings)
     running = [item for item in named if any(str(container.get("name", "")).endswith("multus") for container in _containers(item))]
     return running or named
 

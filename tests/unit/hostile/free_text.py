@@ -15,7 +15,8 @@ TABLE: typing.Dict[str, str] = {
         AddressFacts unclear errors; AppliedObject action refusal reason warnings; ArchiveFacts error remedy; Attachment problem fault; BandwidthFacts
         leftovers remaining; BiosAttribute display_name read_only; BiosJob state name; BiosSetting looked_for; BiosValue label; ClusterNode not_ready unread;
         ClusterPolicies state error; ClusterQueue inactive; ClusterEvent reason message time; ControllerFacts error remedy rights_error; CountedPair why;
-        CoverPlan spread; Denied need text power; Difference source key now wanted how; DisruptionPlan unread; DriverPolicy message; Earlier runs unread;
+        CoverPlan spread; Denied need text power; Difference source key now wanted how; DisruptionPlan unread closed pauses; DriverPolicy message; Earlier
+        runs unread;
         FabricNode description; Facts unmade roll_error; Failure evidence; FeatureDiscovery unread; Finding check subject measured expected why remedy; Hca
         node_description unread; HcaFirmware settings_from not_asked errors; HelmFacts error; HostConfig what refusal; ImageFacts errors; InstallPlan message;
         Inventory refused; InventoryNode error; KubeletStand error reached; LayerEnd binding; LayerStep why commands; Leftovers errors; LintFacts errors;

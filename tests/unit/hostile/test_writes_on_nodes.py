@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The Lease is lost between the writes on two nodes of one task, under a real ansible-playbook."""
+"""The Lease is lost between the writes on two nodes of one task, and a node leads to another machine, under a real ansible-playbook."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ class Api(FakeApi):
 def api() -> typing.Iterator[Api]:
     found = Api()
     found.serve("Lease", [], "default")
+    found.serve("Node", [])
     found.start()
     yield found
     found.stop()
@@ -93,3 +94,16 @@ def test_the_second_node_is_not_written_on_when_the_lease_was_lost_after_the_fir
 def test_check_mode_asks_for_no_lease(tmp_path: pathlib.Path, api: Api) -> None:
     written, said = play(tmp_path, api, "--check")
     assert written == set() and "failed=0" in said and "fatal" not in said, said
+
+
+def node(name: str, boot: str) -> typing.Dict[str, typing.Any]:
+    return {"metadata": {"name": name, "uid": name}, "status": {"nodeInfo": {"bootID": boot}}}
+
+
+def test_a_machine_that_is_not_the_node_is_not_written_on(tmp_path: pathlib.Path, api: Api) -> None:
+    """Each of both leads to this machine, as a node does that writes an address of another one into its status."""
+    own = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    api.serve("Node", [node("worker-1", "3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11"), node("worker-2", own.upper())])
+    written, said = play(tmp_path, api)
+    assert written == {"worker-2"}, said
+    assert f"shows the boot ID {own}, and its kubelet told 3f1c7c9e" in said.replace("\n", " "), said

@@ -173,6 +173,7 @@ TEXT: typing.Dict[str, Text] = {
         ],
         (None,),
     ),
+    "node.date.parse_date": Text(parser("node.date.parse_date"), ["1764126000.123456789\n"], (None,)),
     "kubernetes.lease.http_date": Text(parser("kubernetes.lease.http_date"), ["Fri, 02 Jan 2026 12:00:00 GMT"], (None,)),
     "infiniband.dump_fts.parse": Text(parser("infiniband.dump_fts.parse"), seeds("infiniband-diags/dump_fts*.txt") + seeds("infiniband-diags/opensm_lfts.txt")),
     "infiniband.saquery.parse_forwarding": Text(parser("infiniband.saquery.parse_forwarding"), seeds("infiniband-diags/saquery_lftr.txt")),

@@ -313,7 +313,7 @@ ROWS: typing.Tuple[Row, ...] = (
     ),
     Row(("platform",), ("node.functions(PF).last_bus",), _MADE, LESS, ROCE),
     Row(("platform",), ("node.functions(VF)*",), "VFs are judged by stage virtual_functions, from what sysfs shows of them."),
-    Row(("platform",), ("node.identity.uuid",), "The serial number proves whose BMC it is.", ("unread",)),
+    Row(("platform",), ("node.identity.uuid",), "The serial number proves whose BMC it is, and a UUID that is none counts as not told.", ("unread", "broken")),
     Row(("platform",), ("node.identity.serials*",), "The UUID proves whose BMC it is."),
     Row(("platform",), ("node.errors",), "What the stages need of the node was read, and is judged.", warns=True),
     # its BIOS, by its BMC; the RoCE fleet asks for some of it

@@ -66,17 +66,6 @@ def accounts_of(binding: Resource) -> typing.FrozenSet[str]:
     return frozenset(f"{item.get('namespace') or ''}/{item.get('name') or ''}" for item in subjects if item.get("kind") == "ServiceAccount")
 
 
-def with_rights(workloads: typing.Iterable[Resource], bindings: typing.Iterable[Resource]) -> typing.List[Resource]:
-    """Return the Deployments and DaemonSets whose ServiceAccount a ClusterRoleBinding names: a tenant can make the others, whatever their names and images are.
-
-    Where the cluster has no RBAC, and where the bindings were not read, each of them counts.
-
-    :raises ResourceError: an object is none
-    """
-    bound = [accounts_of({"kind": "ClusterRoleBinding", **item}) for item in bindings]
-    return [item for item in workloads if not bound or any(account_of(item) in accounts for accounts in bound)]
-
-
 def _runs(operator: Operator, containers: typing.Iterable[Resource]) -> bool:
     """By what the containers run, where images and names are the cluster's own."""
     if operator.name == SRIOV:
