@@ -46,7 +46,7 @@ def pod(namespace: str, **spec: typing.Any) -> typing.Dict[str, typing.Any]:
 
 def gone(lab: Lab) -> bool:
     """Whether the namespace is gone: its deletion is asked for, and awaited by whoever needs it next."""
-    return wait_until(lambda: NAMESPACE not in lab.namespaces(), 60)
+    return wait_until(lambda: NAMESPACE not in lab.namespaces(), 300)
 
 
 def refusal(lab: Lab, kubeconfig: str, definition: typing.Mapping[str, typing.Any]) -> str:
@@ -90,7 +90,7 @@ def test_pods_measure_where_multus_isolates_namespaces(lab: Lab, isolated: None)
             events = [item for item in lab.objects("v1/Event") if (item.get("involvedObject") or {}).get("name") == "mine"]
             return any("namespace isolation" in str(item.get("message")) for item in events)
 
-        assert wait_until(refused, 60), "multus does not isolate namespaces"
+        assert wait_until(refused, 300), "multus does not isolate namespaces"
     run = lab.playbook(BANDWIDTH, variables={"rdma_fabrics": intent()})
     assert [finding for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.end
     assert lab.objects("v1/Pod", MANAGED) == [] and gone(lab)
