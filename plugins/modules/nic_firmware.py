@@ -109,6 +109,7 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -155,6 +156,9 @@ def main() -> None:
             "managed_by_operator": {"type": "bool", "default": False},
             "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
             **_ansible.OBSERVER_SPEC,
+            # the action plugin takes these, asks for the Lease by them on the controller, and hands none of them on to the node
+            **AUTH_ARG_SPEC,
+            "holder": {"type": "str"},
         },
         mutually_exclusive=[("settings", "by_device"), ("devices", "by_device")],
         required_one_of=[("settings", "by_device")],
