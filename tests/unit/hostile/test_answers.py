@@ -39,7 +39,8 @@ def play(folder: pathlib.Path, module: str, **more: typing.Any) -> str:
     (folder / "plays.yml").write_text(yaml.safe_dump([{"hosts": "worker-1", "gather_facts": False, "tasks": tasks}]), encoding="utf-8")
     host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"worker-1": host}}}), encoding="utf-8")
-    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": COLLECTIONS, "HOME": str(folder), "PYTHONIOENCODING": "utf-8", "LC_ALL": "C.UTF-8"}
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+    environment = {**ours, "ANSIBLE_COLLECTIONS_PATH": COLLECTIONS, "HOME": str(folder), "PYTHONIOENCODING": "utf-8", "LC_ALL": "C.UTF-8"}
     command = [PLAYBOOK, "-i", str(folder / "hosts.yml"), str(folder / "plays.yml")]
     done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, encoding="utf-8", timeout=300, check=False)
     return done.stdout + done.stderr
