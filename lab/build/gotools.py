@@ -107,7 +107,6 @@ def binary(name: str) -> pathlib.Path:
     if found:
         return found
     folder = PINS / tool.module
-
     beside = {other: candidate for other, candidate in TOOL.items() if candidate.module == tool.module}
 
     def build(target: pathlib.Path) -> None:

@@ -97,3 +97,11 @@ class Stack:
     storage: typing.Tuple[StorageClass, ...] = ()
     namespaces: typing.Dict[str, typing.Dict[str, str]] = dataclasses.field(default_factory=dict)
     errors: typing.Tuple[str, ...] = ()
+
+
+def has_rights(account: str, bindings: typing.Collection[typing.Container[str]]) -> bool:
+    """Whether an admin gave a ServiceAccount rights in the whole cluster. A tenant can make a workload of any name and any image, without them.
+
+    :param bindings: accounts of each ClusterRoleBinding. Where there is none, the cluster has no RBAC, or it was not read: then each account counts
+    """
+    return not bindings or any(account in accounts for accounts in bindings)

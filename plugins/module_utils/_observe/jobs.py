@@ -10,7 +10,7 @@ import typing
 from .._model.errors import RdmaError
 from .._model.hca import NodeHcas
 from .._model.job import ENFORCE, JobSurroundings, PodDevices
-from .._model.stack import Controller, Stack
+from .._model.stack import Controller, Stack, has_rights
 from .._parse.job import manifest as parse
 from .._parse.job import stack
 from .._parse.kubernetes.core import node as parse_node
@@ -135,10 +135,7 @@ class Reader:
         return None
 
     def controllers(self) -> typing.Tuple[Controller, ...]:
-        """Operators of the table that Deployments run.
-
-        A Deployment without rights in the cluster is none, whatever its name and its image are: a tenant can make one. Where the cluster has no RBAC, and where
-        the rights were not read, each of them counts.
+        """Operators of the table that Deployments run, see ``has_rights``.
 
         :raises ApiError: the server cannot be reached
         """
@@ -148,7 +145,7 @@ class Reader:
         except RdmaError as error:
             self._keep(error)
             bindings = []
-        return tuple(operator for operator, account in found if not bindings or any(account in accounts for accounts in bindings))
+        return tuple(operator for operator, account in found if has_rights(account, bindings))
 
     def _keep(self, error: RdmaError) -> None:
         if isinstance(error, ApiError) and error.status == 0:

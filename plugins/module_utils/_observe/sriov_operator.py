@@ -13,6 +13,7 @@ from .._model.kubernetes import Workload
 from .._model.marks import LABEL, MANAGER
 from .._model.olm import Stay
 from .._model.sriov_operator import OperatorFacts
+from .._model.stack import has_rights
 from .._parse.job.stack import account_of, accounts_of
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus, nvidia_network_operator, sriov_operator
@@ -183,14 +184,12 @@ def established(crd: Resource) -> str:
 
 
 def _with_rights(workloads: typing.Iterable[Resource], bindings: typing.Iterable[Resource]) -> typing.List[Resource]:
-    """Return the Deployments and DaemonSets whose ServiceAccount a ClusterRoleBinding names: a tenant can make the others, whatever their names and images are.
-
-    Where the cluster has no RBAC, and where the bindings were not read, each of them counts.
+    """Deployments and DaemonSets with rights, see ``has_rights``.
 
     :raises ResourceError: an object is none
     """
     bound = [accounts_of({"kind": "ClusterRoleBinding", **item}) for item in bindings]
-    return [item for item in workloads if not bound or any(account_of(item) in accounts for accounts in bound)]
+    return [item for item in workloads if has_rights(account_of(item), bound)]
 
 
 def multus_daemons(daemons: typing.Iterable[Resource], bindings: typing.Iterable[Resource] = ()) -> typing.List[Resource]:
