@@ -21,7 +21,7 @@ _KINDS = {"S": "Switch", "H": "Ca", "R": "Router"}
 _SPACE = r"[^\S\n]"
 #: lines that carry nothing for us: empty ones, comments, identities that the node's own line repeats, chassis of --group
 _NOTHING = rf"(?:\n|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=.*\n|(?:#|Chassis ).*\n|{_SPACE}+\n)*"
-_SWITCH = rf'Switch{_SPACE}+([0-9]{{1,3}}) "S-([0-9a-f]{{16}})"{_SPACE}*# "(.*)" (?:enhanced|base) port 0 lid ([0-9]{{1,6}}) lmc [0-9]{{1,3}}.*\n'
+_SWITCH = rf'Switch{_SPACE}+([0-9]{{1,3}}) "S-([0-9a-f]{{16}})"{_SPACE}*# "(.*)" (?:enhanced|base) port 0 lid ([0-9]{{1,6}}) lmc [0-9]{{1,3}}.{{0,200}}\n'
 _OTHER_NODE = rf'(?:Ca|Rt){_SPACE}+([0-9]{{1,3}}) "([HR])-([0-9a-f]{{16}})"{_SPACE}*# "(.*)"{_SPACE}*\n'
 #: '(?:x|)' is what '(?:x)?' says, and takes less time
 _PORT = (

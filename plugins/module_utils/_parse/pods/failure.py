@@ -68,7 +68,7 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     ("name", r"Name or service not known"),
     (
         "not_listening",
-        r"RDMA_CM_EVENT_REJECTED|Unexpected CM event bl blka 8|Couldn't connect to |unable to connect to server.*Connection refused|server is busy",
+        r"RDMA_CM_EVENT_REJECTED|Unexpected CM event bl blka 8|Couldn't connect to |unable to connect to server.{0,300}Connection refused|server is busy",
     ),
     (
         "no_address",
