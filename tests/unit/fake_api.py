@@ -7,11 +7,13 @@ from __future__ import annotations
 import collections
 import http.server
 import json
+import pathlib
 import socket
 import threading
 import typing
 import urllib.parse
 
+import yaml
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.dynamic import DynamicClient
 
@@ -80,6 +82,19 @@ class FakeApi:
     def client(url: str) -> Cluster:
         """A real client of the server at ``url``."""
         return Cluster(DynamicClient(ApiClient(Configuration(host=url)), discoverer=lambda *_arguments: None))
+
+    @staticmethod
+    def write_kubeconfig(url: str, folder: pathlib.Path, token: str) -> None:
+        """A file ``kubeconfig`` in the folder, which leads to the server at ``url``."""
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "fake", "cluster": {"server": url}}],
+            "contexts": [{"name": "fake", "context": {"cluster": "fake", "user": "fake"}}],
+            "users": [{"name": "fake", "user": {"token": token}}],
+            "current-context": "fake",
+        }
+        (folder / "kubeconfig").write_text(yaml.safe_dump(config), encoding="utf-8")
 
     def _happen(self, path: str, action: str, item: Resource) -> None:
         with self._news:

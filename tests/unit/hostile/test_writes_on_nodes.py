@@ -49,15 +49,7 @@ def api() -> typing.Iterator[Api]:
 
 def play(folder: pathlib.Path, api: Api, *arguments: str) -> typing.Tuple[typing.Set[str], str]:
     """Which of two nodes were written on, one after the other, and what was said."""
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "fake", "cluster": {"server": api.url}}],
-        "contexts": [{"name": "fake", "context": {"cluster": "fake", "user": "fake"}}],
-        "users": [{"name": "fake", "user": {"token": "x"}}],
-        "current-context": "fake",
-    }
-    (folder / "kubeconfig").write_text(yaml.safe_dump(config), encoding="utf-8")
+    FakeApi.write_kubeconfig(api.url, folder, "x")
     (folder / "library").mkdir()
     (folder / "library/writer.py").write_text(MODULE, encoding="utf-8")
     begun = "{{ hostvars.localhost.begun"

@@ -24,6 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.host import D
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit import fake_observers
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY, ExecServer, Fault
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.fake_observers import IMAGE, World
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
 
@@ -66,11 +67,7 @@ class Site:
         self.host, self.mark = folder / "host", folder / "mark"
         (self.host / "etc/systemd/system").mkdir(parents=True)
         self.hosts: typing.Dict[str, typing.Any] = {name: {**POD, "ansible_pod_node": name} for name in PODS}
-        cluster = {"name": "fake", "cluster": {"server": world.url}}
-        context = {"name": "fake", "context": {"cluster": "fake", "user": "fake"}}
-        users = [{"name": "fake", "user": {"token": "x"}}]
-        config = {"apiVersion": "v1", "kind": "Config", "clusters": [cluster], "contexts": [context], "users": users, "current-context": "fake"}
-        (folder / "kubeconfig").write_text(yaml.safe_dump(config), encoding="utf-8")
+        FakeApi.write_kubeconfig(world.url, folder, "x")
 
     def play(self, playbook: str, *arguments: str, **variables: typing.Any) -> typing.Tuple[int, str]:
         self.mark.unlink(missing_ok=True)

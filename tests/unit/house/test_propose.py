@@ -77,11 +77,7 @@ class Site:
             tree.netdev(other, "eno1", f"94:6d:ae:00:01:0{number}")
             hosts[name] = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "rdma_sysfs": [str(folder / name)]}
         (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"rdma_nodes": {"hosts": hosts}}}}), encoding="utf-8")
-        cluster = {"name": "fake", "cluster": {"server": url}}
-        context = {"name": "fake", "context": {"cluster": "fake", "user": "fake"}}
-        users = [{"name": "fake", "user": {"token": "x"}}]
-        config = {"apiVersion": "v1", "kind": "Config", "clusters": [cluster], "contexts": [context], "users": users, "current-context": "fake"}
-        (folder / "kubeconfig").write_text(yaml.safe_dump(config), encoding="utf-8")
+        FakeApi.write_kubeconfig(url, folder, "x")
 
     def play(self, playbook: str, *arguments: str, **variables: typing.Any) -> typing.Tuple[int, str]:
         environment = {

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
-from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.firmware_node import ADDRESSES, FirmwareNode
 from ansible_collections.linerate.rdma.tests.unit.roll_world import World, merged, node, ready
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS
@@ -80,15 +80,7 @@ class Site:
         self.cluster: typing.Dict[str, typing.Any] = {"firmware": {"ats_enabled": False}, "disruption": "reboot"}
         self.facts = FactFolder(str(folder / "report"), RUN)
         self.by_pod = False
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "fake", "cluster": {"server": world.url}}],
-            "contexts": [{"name": "fake", "context": {"cluster": "fake", "user": "fake"}}],
-            "users": [{"name": "fake", "user": {"token": "x"}}],
-            "current-context": "fake",
-        }
-        (folder / "kubeconfig").write_text(yaml.safe_dump(config), encoding="utf-8")
+        FakeApi.write_kubeconfig(world.url, folder, "x")
 
     def play(self, *arguments: str) -> str:
         """Look at the node, then the tasks of firmware.yml, as the play of playbooks/platform.yml does."""

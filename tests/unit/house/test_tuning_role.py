@@ -18,6 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NAMESPACE, TUNED
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.plan.test_tuning_settings import FABRIC
 from ansible_collections.linerate.rdma.tests.unit.run.test_set_tuning import NODES, World, profile
 
@@ -59,15 +60,7 @@ class Site:
         self.facts.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", False, NODES, (), by_pods=("worker-2",)))
         host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
         (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"rdma_nodes": {"hosts": dict.fromkeys(NODES, host)}}}}), encoding="utf-8")
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "fake", "cluster": {"server": world.url}}],
-            "contexts": [{"name": "fake", "context": {"cluster": "fake", "user": "fake"}}],
-            "users": [{"name": "fake", "user": {"token": "x"}}],
-            "current-context": "fake",
-        }
-        (folder / "kubeconfig").write_text(yaml.safe_dump(config), encoding="utf-8")
+        FakeApi.write_kubeconfig(world.url, folder, "x")
 
     def with_the_role(self) -> None:
         tasks = self.folder / "collections/ansible_collections/fedora/linux_system_roles/roles/kernel_settings/tasks"

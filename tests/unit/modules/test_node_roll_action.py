@@ -29,6 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark im
 from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import firmware_of
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Server, World, merged
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
@@ -56,15 +57,7 @@ class Site:
     def __init__(self, folder: pathlib.Path, world: World, servers: typing.Mapping[str, Server], authority: pathlib.Path) -> None:
         self.folder, self.world, self.servers = folder, world, servers
         self.cluster: typing.Dict[str, typing.Any] = {"bios": {"sriov": True}, "disruption": "reboot"}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "fake", "cluster": {"server": world.url}}],
-            "contexts": [{"name": "fake", "context": {"cluster": "fake", "user": "fake"}}],
-            "users": [{"name": "fake", "user": {"token": "t0ken-of-the-cluster"}}],
-            "current-context": "fake",
-        }
-        (folder / "kubeconfig").write_text(yaml.safe_dump(config), encoding="utf-8")
+        FakeApi.write_kubeconfig(world.url, folder, "t0ken-of-the-cluster")
         begin = {"linerate.rdma.run_begin": {"report_dir": "report"}, "register": "begun"}
         options = {"facts_dir": "report", "run": "{{ begun.run }}", "holder": "{{ begun.holder }}", "kubeconfig": "kubeconfig", "cluster": "{{ cluster }}"}
         kept = {"facts_dir": "report", "run": "{{ begun.run }}", "kind": "hcas", "value": {"hcas": [], "errors": []}}
