@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ import typing
 
 from dev.steps import StepError, say
 
-from . import network, objects
+from . import accelerator, network, objects
 from .build import debian, kernel
 from .controlplane import API_PORT
 from .description import Description, Worker
@@ -114,7 +113,6 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
     :param iommu: as its BIOS says
     """
     kernel_folder = kernel.kernel()
-    qemu = debian.qemu()
     command_line = (
         "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off systemd.show_status=0 intel_iommu=on iommu=pt "
         # with another clock, perftest prints zero and inf as results
@@ -124,16 +122,13 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
     )
     if (_kept(folder, worker) / "arguments").exists():
         command_line = (_kept(folder, worker) / "arguments").read_text().strip() or command_line
-    libraries = qemu / "usr/lib/x86_64-linux-gnu"
     number = f"{worker.number:02x}"
     processes.start(
         worker.name,
         [
-            # Debian 13's program on Debian 12: by its own loader
-            *(libraries / "ld-linux-x86-64.so.2", "--library-path", libraries, qemu / "usr/bin/qemu-system-x86_64"),
-            *("-L", qemu / "usr/share/qemu", "-L", qemu / "usr/share/seabios"),
+            *debian.qemu_program(),
             *("-uuid", worker.uuid, "-smbios", f"type=1,serial={worker.serial}"),
-            *("-name", worker.name, "-M", "q35", *accelerator(), "-smp", str(description.guest.cpus), "-m", str(description.guest.memory_mib)),
+            *("-name", worker.name, "-M", "q35", *accelerator.options(), "-smp", str(description.guest.cpus), "-m", str(description.guest.memory_mib)),
             *("-nodefaults", "-display", "none", "-no-reboot", "-kernel", kernel_folder / "vmlinux", "-initrd", kernel_folder / "initrd"),
             *("-append", command_line, "-drive", f"file={disk},if=virtio,format=raw,snapshot=on"),
             *_virtio_nic("cluster", worker, f"52:54:00:78:00:{number}"),
@@ -147,7 +142,7 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
             *("-device", f"virtserialport,chardev=agent,name={PORT}"),
             *("-device", "virtio-rng-pci", "-serial", "stdio", "-monitor", f"unix:{processes.records / worker.name}.monitor,server,nowait"),
         ],
-        env={"QEMU_MODULE_DIR": str(libraries / "qemu"), "TMPDIR": str(_temporary(folder))},
+        env={"QEMU_MODULE_DIR": str(debian.qemu_modules()), "TMPDIR": str(_temporary(folder))},
     )
 
 
@@ -194,13 +189,6 @@ def _virtio_nic(name: str, worker: Worker, mac: str) -> typing.List[str]:
         "-device",
         f"virtio-net-pci,netdev={name},mac={mac},romfile=",
     ]
-
-
-def accelerator() -> typing.List[str]:
-    """TCG, unless LAB_ACCELERATOR=kvm: a /dev/kvm that opens may still not boot a guest (nested in a paravirtual host)."""
-    if os.environ.get("LAB_ACCELERATOR") == "kvm":
-        return ["-accel", "kvm", "-cpu", "host"]
-    return ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"]
 
 
 def wait_ready(processes: Processes, workers: typing.Sequence[Worker], authority: Pki, start_again: typing.Callable[[Worker], None]) -> None:

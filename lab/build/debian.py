@@ -102,6 +102,22 @@ def qemu() -> pathlib.Path:
     return _root_folder("qemu", QEMU_PACKAGES, "extract", "trixie", "trixie-backports")
 
 
+def qemu_program() -> typing.Tuple[typing.Union[str, pathlib.Path], ...]:
+    """How a command line of it begins: Debian 13's program on Debian 12, by its own loader."""
+    root, libraries = qemu(), _qemu_libraries()
+    program = (libraries / "ld-linux-x86-64.so.2", "--library-path", libraries, root / "usr/bin/qemu-system-x86_64")
+    return (*program, "-L", root / "usr/share/qemu", "-L", root / "usr/share/seabios")
+
+
+def qemu_modules() -> pathlib.Path:
+    """For its environment, as QEMU_MODULE_DIR."""
+    return _qemu_libraries() / "qemu"
+
+
+def _qemu_libraries() -> pathlib.Path:
+    return qemu() / "usr/lib/x86_64-linux-gnu"
+
+
 def kernel_packages() -> pathlib.Path:
     """Debian 12's kernel, its headers and its source, unpacked. ``version`` in it holds the release (6.1.0-NN-amd64).
 

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What runs the guests' code: KVM where it boots a guest, else emulation by TCG.
+
+A ``/dev/kvm`` that opens proves nothing. Without the processor's own virtualization it is a paravirtual one, on which an ordinary kernel never gets to its
+first line, while all else on the host stands still for seconds. With it a small guest is booted, once for each boot of the host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import selectors
+import subprocess
+import time
+import typing
+
+from dev.steps import CACHE, StepError, say
+
+from .build import debian, kernel
+
+DEVICE, PROCESSORS = pathlib.Path("/dev/kvm"), pathlib.Path("/proc/cpuinfo")
+#: Intel's and AMD's virtualization, in PROCESSORS
+FLAGS = {"vmx", "svm"}
+KVM, TCG = "kvm", "tcg"
+OPTIONS: typing.Mapping[str, typing.Sequence[str]] = {
+    KVM: ("-accel", "kvm", "-cpu", "host"),
+    TCG: ("-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"),
+}
+#: the guest has no disk: its first process waits for one for 10 s, and says this before it ends
+LAST_WORDS = b"lab: no root file system"
+#: until the kernel's first line, and until the last words; with KVM it takes 1 s and 15 s
+FIRST_SECONDS, LAST_SECONDS = 5.0, 40.0
+
+
+def options() -> typing.Sequence[str]:
+    """QEMU's options for the accelerator: LAB_ACCELERATOR (kvm or tcg), or what this host can do.
+
+    :raises StepError: LAB_ACCELERATOR names something else
+    """
+    chosen = os.environ.get("LAB_ACCELERATOR") or (KVM if _kvm_boots() else TCG)
+    if chosen not in OPTIONS:
+        raise StepError(f"LAB_ACCELERATOR is '{chosen}'", f"Set it to {KVM} or {TCG}, or unset it: the lab finds out by itself.")
+    return OPTIONS[chosen]
+
+
+def _kvm_boots() -> bool:
+    """Whether a guest boots by KVM; asked once for each boot of the host and each kernel of the guests."""
+    if not os.access(DEVICE, os.R_OK | os.W_OK) or not FLAGS & set(PROCESSORS.read_text(encoding="utf-8").split()):
+        return False
+    known = CACHE / "kvm"
+    question = f"{pathlib.Path('/proc/sys/kernel/random/boot_id').read_text(encoding='ascii').strip()} {kernel.kernel().name}"
+    with contextlib.suppress(OSError):
+        asked, _space, answer = known.read_text(encoding="ascii").rpartition(" ")
+        if asked == question:
+            return answer == "yes"
+    boots = boots_by(probe_command())
+    say(f"- guests run by {'KVM' if boots else f'emulation: a guest does not boot by {DEVICE}'}")
+    known.write_text(f"{question} {'yes' if boots else 'no'}", encoding="ascii")
+    return boots
+
+
+def probe_command() -> typing.Sequence[typing.Union[str, pathlib.Path]]:
+    """QEMU with a small guest by KVM that has no disk; its console is standard output."""
+    folder = kernel.kernel()
+    machine = (*OPTIONS[KVM], "-M", "q35", "-m", "512", "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio")
+    return (*debian.qemu_program(), *machine, "-kernel", folder / "vmlinux", "-initrd", folder / "initrd", "-append", "console=ttyS0 panic=-1")
+
+
+def boots_by(command: typing.Sequence[typing.Union[str, pathlib.Path]], first: float = FIRST_SECONDS, last: float = LAST_SECONDS) -> bool:
+    """Boot a guest; it is ended in any case.
+
+    :param first: seconds until it must have said something
+    :param last: seconds until it must have said its last words
+    """
+    start, said = time.monotonic(), b""
+    with (
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process,
+        selectors.DefaultSelector() as ready,
+    ):
+        output = typing.cast(typing.BinaryIO, process.stdout)
+        ready.register(output, selectors.EVENT_READ)
+        while LAST_WORDS not in said:
+            left = start + (last if said else first) - time.monotonic()
+            if left <= 0 or not ready.select(left):
+                break
+            read = os.read(output.fileno(), 65536)
+            if not read:
+                break
+            said += read
+        process.kill()
+    return LAST_WORDS in said
