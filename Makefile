@@ -27,7 +27,7 @@ lab-status: setup ## what of the lab runs
 site: lab ## the lab, then site.yml on it; ends with the verdict and the path of the report
 	@$(VENV)/python -m dev.site -i $(INVENTORY)
 
-lint: setup ## all linters of 'make test', ansible-test among them
+lint: setup ## all linters, ansible-test as 'make test' has it among them
 	@$(VENV)/python -m dev.lint
 
 audit: setup ## known vulnerabilities in what is pinned, by pip-audit; fails where the index of them can't be reached; no part of 'make test'

@@ -18,8 +18,8 @@ from .steps import ROOT, VENV, guarded
 PYTHON = str(VENV / "bin" / "python")
 PAGE = ROOT / "CONTRIBUTING.md"
 
-#: where a part runs: without a lab; beside those, with what they leave of the processor; on the lab; after it, whatever has failed
-ALONE, BESIDE, LAB, END = "alone", "beside", "lab", "end"
+#: where a part runs: without a lab; on the lab; beside the ones or the others, with what they leave of the processors; after the lab, whatever has failed
+ALONE, LAB, BESIDE, BESIDE_LAB, END = "alone", "lab", "beside", "beside the lab", "end"
 
 #: tests on the lab that want something built or started before them, or that leave the lab without an operator; the others run in one go
 APART = ("jobs", "machine_config", "nvidia", "olm", "teardown")
@@ -44,7 +44,7 @@ class Part:
 
     :ivar size: the smallest that has it
     :ivar holds: what it runs, for the table; nothing is in two parts
-    :ivar place: of ALONE, BESIDE, LAB, END
+    :ivar place: of ALONE, LAB, BESIDE, BESIDE_LAB, END
     """
 
     name: str
@@ -127,7 +127,7 @@ _HOSTILE = "tests/unit/hostile/test_templates.py"
 _REST = tuple(word for path in _on_lab(*APART) for word in ("--ignore", path))
 
 PARTS = (
-    Part("lab build", TEST, ("nice", "-n", "19", *_lab("build")), ("what the lab is built of, beside all that needs no lab",), BESIDE),
+    Part("lab build", TEST, _lab("build"), ("what the lab is built of, beside all that needs no lab",), BESIDE),
     Part("linters", CHECK, (PYTHON, "-m", "dev.lint", CHECK), _linters(CHECK)),
     Part(
         "tests without a lab",
@@ -135,8 +135,8 @@ PARTS = (
         (PYTHON, "-m", "dev.unit", "-n", "auto", "-m", "not processes", "tests/unit"),
         ("tests/unit, but for those with the marker processes",),
     ),
-    Part("linters that take longer", TEST, (PYTHON, "-m", "dev.lint", TEST), _linters(TEST)),
-    Part("ansible-test", TEST, (PYTHON, "-m", "dev.sanity", TEST), _releases(TEST)),
+    Part("linters that take longer", ALL, (PYTHON, "-m", "dev.lint", ALL), _linters(ALL)),
+    Part("ansible-test", TEST, (PYTHON, "-m", "dev.sanity", TEST), _releases(TEST), BESIDE_LAB),
     # by file: tests of a file share what a fixture has run
     Part(
         "tests that start processes",
