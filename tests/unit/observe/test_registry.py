@@ -143,8 +143,8 @@ def test_a_slow_registry_delays_nobody_and_ends_at_the_limit(serve: Serve, certi
     slow, quick = serve(held=("m/nvcr.io/tools",)), serve()
     images = [Asked(f"{slow.address}/m/nvcr.io/tools:{number}") for number in range(20)] + [Asked(f"{quick.address}/m/nvcr.io/tools:1")]
     started = time.monotonic()
-    said = ask(images, {}, str(certificates.authority), 1.0)
-    assert time.monotonic() - started < 8
+    said = ask(images, {}, str(certificates.authority), 3.0)
+    assert time.monotonic() - started < 30
     assert said[images[-1]].state == "there"
     assert {said[image].state for image in images[:-1]} == {"silent"}
 
