@@ -34,7 +34,7 @@ UNTAGGED = ("2.16", "2.18")
 LEFT_OUT = {
     "make audit": "what it finds changes without a change of the checkout, and where its index can't be asked it knows nothing: a release looks at it by hand",
     "python -m dev.docs links": "pages of others, which are down now and then",
-    "tests/benchmarks, at their full size": "figures for a reader; each runs at its smallest size among the tests without a lab",
+    "tests/benchmarks, at their full size": "figures for a reader; each runs at its smallest size in `make test-all`",
 }
 
 
@@ -141,8 +141,8 @@ PARTS = (
     Part(
         "tests that start processes",
         TEST,
-        (PYTHON, "-m", "dev.unit", "-n", "auto", "--dist", "loadfile", "-m", "processes", *_processes()),
-        ("tests/unit: those with the marker processes, which start ansible-playbook or a benchmark",),
+        (PYTHON, "-m", "dev.unit", "-n", "auto", "--dist", "loadfile", "-m", "processes and not thorough", *_SLOWEST, *_processes()),
+        ("tests/unit: those with the marker processes, which start ansible-playbook",),
     ),
     Part("molecule, scenario judge", TEST, _molecule("test", "--scenario-name", "judge"), ("molecule: judge",), environment=_UNFRAMED),
     Part(
@@ -156,6 +156,12 @@ PARTS = (
         for core in UNTAGGED
     ),
     Part("ansible-test, the rest", ALL, (PYTHON, "-m", "dev.sanity", ALL), _releases(ALL)),
+    Part(
+        "benchmarks at their smallest size",
+        ALL,
+        (PYTHON, "-m", "dev.unit", "-m", "processes and thorough", *_processes()),
+        ("tests/unit: those with the markers processes and thorough, which start a benchmark",),
+    ),
     Part(
         "property tests with more examples",
         ALL,

@@ -14,6 +14,7 @@ import typing
 from dev.steps import guarded, say, step
 
 from . import definitions, description, job_operators, machine_config, nvidia_operator, olm
+from .build import ibsim
 from .fabric.fabric_faults import Target
 from .faults import FAULTS
 from .planes import Lab
@@ -95,6 +96,8 @@ def _fault_table() -> str:
 
 
 def _fault(lab: Lab, options: argparse.Namespace) -> None:
+    # its programs may have to be fetched, and inside of the lab's network namespace there is no way to the mirror
+    ibsim.programs()
     lab.enter()
     fault = FAULTS[options.name]
     target = Target(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Target)})

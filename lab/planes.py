@@ -199,10 +199,8 @@ class Lab:
 
         :raises StepError: the lab is down, or the kernel refuses
         """
-        # asked for the fabric plane first: its programs may have to be fetched, and inside there is no way to the mirror
-        namespace = self.fabric.processes.namespace
         try:
-            with open(f"/run/netns/{namespace}", "rb") as handle:
+            with open(f"/run/netns/{self.processes.namespace}", "rb") as handle:
                 if ctypes.CDLL(None, use_errno=True).setns(handle.fileno(), CLONE_NEWNET) != 0:
                     raise StepError(f"cannot enter the lab's network namespace: {os.strerror(ctypes.get_errno())}", "run it as root")
         except FileNotFoundError as error:

@@ -8,6 +8,7 @@ Nothing here touches the host's own package state: each suite has a private apt 
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import subprocess
@@ -54,8 +55,9 @@ def install_host_packages() -> None:
         run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing], env={"DEBIAN_FRONTEND": "noninteractive"}, remedy=MIRROR_REMEDY)
 
 
+@functools.lru_cache(maxsize=None)
 def mirror() -> str:
-    """Base address of the mirror in the host's own sources.
+    """Base address of the mirror in the host's own sources; apt takes a second of a processor to tell it.
 
     :raises StepError: the host has no Debian 12 sources
     """

@@ -88,7 +88,7 @@ def test_who_may_only_look_changes_nothing(lab: Lab, roles: None) -> None:
     assert lab.objects("sriovnetwork.openshift.io/v1/SriovNetworkNodePolicy") == before
 
 
-@pytest.mark.parametrize("stage", ["operators", "network"])
+@pytest.mark.parametrize("stage", ["operators", pytest.param("network", marks=pytest.mark.thorough)])
 def test_the_shipped_roles_are_enough(lab: Lab, roles: None, stage: str) -> None:
     run = run_as(lab, "linerate-rdma-operators", stage)
     assert run.code == 0, run.end
@@ -112,6 +112,7 @@ def test_the_shipped_roles_are_enough_to_measure(lab: Lab, roles: None) -> None:
     assert [finding["subject"] for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.end
 
 
+@pytest.mark.thorough
 def test_sudo_does_in_place_of_root(lab: Lab) -> None:
     """Over ssh as a user who is not root: sysfs and configuration spaces, umad, and pings in the background."""
     path = lab.folder / "by_sudo.yml"

@@ -57,6 +57,7 @@ def test_too_small_a_range_is_refused_by_arithmetic(lab: Lab) -> None:
     assert (finding["status"], finding["measured"], finding["expected"]) == ("fail", "6 addresses", "8 addresses: 2 nodes x 1 HCAs x 4 VFs")
 
 
+@pytest.mark.thorough
 def test_a_range_in_the_network_of_the_services_is_refused_before_anything_is_made(lab: Lab) -> None:
     before = lab.objects(POLICIES)
     run = lab.playbook("playbooks/network.yml", variables={"rdma_fabrics": intent(range="10.96.128.0/24")})

@@ -88,7 +88,7 @@ def kept(folder: pathlib.Path) -> typing.List[str]:
     return [f"{item['action']} {item['kind']}" for item in answer(folder)["applied"]]
 
 
-@pytest.mark.parametrize("kind", JOBS)
+@pytest.mark.parametrize("kind", [pytest.param("PyTorchJob", marks=pytest.mark.thorough), "TrainJob"])
 def test_a_rendered_job_is_shown_made_and_found_unchanged(lab: Lab, kind: str) -> None:
     path = play(lab.folder, custom_resources={"objects": RENDERED})
     variables = {"rdma_job": {**JOB, "kind": kind}}
@@ -137,6 +137,7 @@ def test_machine_configs_are_what_openshift_takes(lab: Lab) -> None:
     assert kept(lab.folder) == [*["created MachineConfig"] * 2, "created KubeletConfig"], answer(lab.folder)
 
 
+@pytest.mark.thorough
 def test_a_tuned_is_what_openshift_takes(lab: Lab) -> None:
     wishes = parse_intent(SETTINGS["rdma_fabrics"], None, {"tuning": {"set": True, "expected": {"thp": "always"}}})
     made = tuned(settings(wishes), {"feature.node.kubernetes.io/network-sriov.capable": "true"}, "worker", "openshift-node")
@@ -166,6 +167,7 @@ def test_networks_of_nvidia_s_operator_are_what_its_definitions_take(lab: Lab, p
         assert re.findall(r"\.spec\.(\w+): field not declared", refusal)[:1] in (["nicFeatureDiscovery"], ["nvIpam"]), refusal
 
 
+@pytest.mark.thorough
 def test_nvidia_peermem_is_switched_on_in_the_cluster_policy_that_is_there(lab: Lab) -> None:
     """Before the GPU operator's own definition (1.11.1): nobody else's field changes, and of two policies none is taken."""
     parts: typing.Dict[str, typing.Any] = {name: {} for name in ("daemonsets", "dcgm", "dcgmExporter", "devicePlugin", "gfd", "nodeStatusExporter", "toolkit")}
@@ -201,6 +203,7 @@ def measured(lab: Lab) -> typing.Tuple[typing.Set[str], typing.Dict[str, typing.
     return accounts, {kind: {verb for verb, *where in changes if where == [kind, namespace]} for kind, namespace in ADMISSION.items()}
 
 
+@pytest.mark.thorough
 def test_openshift_admits_the_pods_that_measure_by_what_comes_and_goes(lab: Lab) -> None:
     """Before OpenShift's own definition; that its admission obeys it no lab without OpenShift shows."""
     accounts, verbs = measured(lab)
@@ -220,6 +223,7 @@ def test_what_an_admin_has_prepared_for_it_stays_as_it_is(lab: Lab) -> None:
         assert lab.objects(CONSTRAINTS) == before
 
 
+@pytest.mark.thorough
 def test_what_a_killed_run_has_left_of_it_is_taken_back(lab: Lab) -> None:
     # where releases made it that measured in the namespace of the jobs
     left = admission.objects(["training"], run="killed")

@@ -29,6 +29,7 @@ CAPTURE = ROOT / "tests/unit/fixtures/infiniband-diags/ibnetdiscover.txt"
 
 
 @pytest.mark.processes
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
 def test_a_benchmark_measures_something(path: pathlib.Path) -> None:
     done = subprocess.run([sys.executable, path, "--smallest", "--json"], cwd=ROOT, capture_output=True, text=True, check=False)
