@@ -7,6 +7,7 @@ As a program it is given what to look at as JSON, and prints an answer or an err
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import typing
@@ -72,7 +73,9 @@ class Look:
 
     def _seen(self) -> NodeHcas:
         if self._hcas is None:
-            self._hcas = sysfs.read_node(self._roots, self._netdevs, namespaces.held_parts(self._roots))
+            held = namespaces.held_parts(self._roots)
+            node = sysfs.read_node(self._roots, self._netdevs, held.parts)
+            self._hcas = dataclasses.replace(node, errors=(*node.errors, *held.errors))
         return self._hcas
 
 

@@ -2,8 +2,9 @@
 
 """What of the node's functions is in the network namespaces of pods, where the node's own sysfs does not show it.
 
-A sysfs shows the interfaces, and in exclusive mode the RDMA devices, of the network namespace in which it was mounted. A container has one of its own, so
-the same files are read below ``/proc/<pid>/root/sys``. That takes root, and neither a tool nor the API server.
+A sysfs shows the interfaces, and in exclusive mode the RDMA devices, of the network namespace in which it was mounted. So one is mounted for each
+namespace (``namespace_sysfs``); that takes root, and neither a tool nor the API server. No file of a container is opened. What remains a tenant's is what the
+kernel lets it set in its namespace: names, addresses, MTU and aliases of interfaces there. The kernel alone says which function an interface is of.
 """
 
 from __future__ import annotations
@@ -12,70 +13,153 @@ import dataclasses
 import os
 import typing
 
-from .._model.hca import HeldParts
+from .._model.boundary.devices import INTERFACE, RDMA_DEVICE
+from .._model.boundary.form import Form
+from .._model.errors import ParseError
+from .._model.hca import HeldParts, Netdev
 from .._parse.node.sysfs import guid, pci_address_of_link
-from .sysfs import Reader, read_netdev, read_ports
+from .namespace_sysfs import Look, look_into
+from .sysfs import Reader, natural, read_netdev, read_ports
 
-Held = typing.Dict[str, HeldParts]
+#: of one node, of one class in a namespace, and of one function: who may make namespaces and interfaces makes any number of them
+_MOST_NAMESPACES, _MOST_ENTRIES, _MOST_NETDEVS = 2048, 1024, 64
+_MOST_ERRORS = 16
 
 
-def held_parts(roots: typing.Sequence[str], proc: str = "/proc") -> Held:
-    """By PCI address, for functions of which the node itself shows no interface, or no RDMA device.
+class Held(typing.NamedTuple):
+    """What pods have of a node's functions.
 
-    What cannot be looked into is left out: a namespace that ends meanwhile, or all of them without root. Then nobody knows what is there.
+    :ivar parts: by PCI address
+    :ivar errors: what could not be looked into, or was left out
+    """
+
+    parts: typing.Dict[str, HeldParts]
+    errors: typing.Tuple[str, ...] = ()
+
+
+def held_parts(
+    roots: typing.Sequence[str], proc: str = "/proc", enter: typing.Callable[[typing.Sequence[str], Look], typing.Sequence[str]] = look_into
+) -> Held:
+    """For functions of which the node itself shows no interface, or no RDMA device.
+
+    What cannot be seen is left out: a namespace that ends meanwhile, or all of them without root. Then nobody knows what is there.
 
     :param roots: sysfs roots of the node, usually just /sys
+    :param enter: what has each network namespace looked into
     """
-    here = {kind: {address for root in roots for address in _functions(root, kind).values()} for kind in ("net", "infiniband")}
-    found: Held = {}
-    for root in _other_roots(proc, roots):
-        for name, address in _functions(root, "net").items():
-            if address not in here["net"]:
-                _add_netdev(found, address, root, name)
-        for name, address in _functions(root, "infiniband").items():
-            if address not in here["infiniband"]:
-                device = Reader(os.path.join(root, "class/infiniband", name))
-                parts = found.get(address, HeldParts())
-                ports = read_ports(device, parts.netdevs)
-                found[address] = dataclasses.replace(parts, rdma_device=name, node_guid=device.value("node_guid", guid), ports=ports)
-    return found
+    namespaces = _other_namespaces(proc)
+    found = _Found(roots)
+    if len(namespaces) > _MOST_NAMESPACES:
+        found.left_out(f"{proc}: processes are in {len(namespaces)} network namespaces: what is behind the first {_MOST_NAMESPACES} is unknown")
+    for error in enter(namespaces[:_MOST_NAMESPACES], found.look):
+        found.left_out(error)
+    return found.result()
 
 
-def _add_netdev(found: Held, address: str, root: str, name: str) -> None:
-    reader = Reader(os.path.join(root, "class/net", name))
-    netdev = read_netdev(reader, name, Reader(root))
-    parts = found.get(address, HeldParts())
-    if netdev is None or any(other.hardware_address == netdev.hardware_address for other in parts.netdevs):
-        return
-    # the name that it had on the node [containernetworking/plugins main/host-device moveLinkIn]
-    alias = reader.text("ifalias")
-    found[address] = dataclasses.replace(parts, netdevs=(*parts.netdevs, netdev), names=(*parts.names, *([alias] if alias else [])))
+class _Found:
+    """Collects the parts of functions, namespace by namespace."""
+
+    def __init__(self, roots: typing.Sequence[str]) -> None:
+        self._errors: typing.List[str] = []
+        self._more_errors = 0
+        here = {kind: [_functions(os.path.join(root, "class", kind), _listed(os.path.join(root, "class", kind))) for root in roots] for kind in _FORMS}
+        self._here = {kind: {address for functions in every for address in functions.values()} for kind, every in here.items()}
+        self._netdevs: typing.Dict[str, typing.List[Netdev]] = {}
+        self._names: typing.Dict[str, typing.List[str]] = {}
+        self._devices: typing.Dict[str, HeldParts] = {}
+
+    def left_out(self, why: str) -> None:
+        """Say that something was left out. Of many errors the first are kept, and the others counted."""
+        if len(self._errors) < _MOST_ERRORS:
+            self._errors.append(why)
+        else:
+            self._more_errors += 1
+
+    def look(self, namespace: str, root: str) -> None:
+        """Take up what one namespace has.
+
+        :param namespace: its path, for errors
+        :param root: its sysfs
+        """
+        own: typing.Dict[str, typing.List[Netdev]] = {}
+        for name, address in self._away(namespace, root, "net"):
+            netdevs = self._netdevs.setdefault(address, [])
+            if len(netdevs) >= _MOST_NETDEVS:
+                self.left_out(f"{namespace}: {address} has more than {_MOST_NETDEVS} interfaces: the others are left out")
+                continue
+            reader = Reader(os.path.join(root, "class/net", name))
+            netdev = read_netdev(reader, name, Reader(root))
+            if netdev is None:
+                continue
+            if netdev.bond is not None and not self._is(INTERFACE, netdev.bond, f"{namespace}: the bond of {name}, {address}"):
+                netdev = dataclasses.replace(netdev, bond=None)
+            netdevs.append(netdev)
+            own.setdefault(address, []).append(netdev)
+            # the name that it had on the node [containernetworking/plugins main/host-device moveLinkIn]; any other alias is none
+            alias = INTERFACE.parse(reader.text("ifalias"))
+            if alias is not None:
+                self._names.setdefault(address, []).append(alias)
+        for name, address in self._away(namespace, root, "infiniband"):
+            device = Reader(os.path.join(root, "class/infiniband", name))
+            ports = read_ports(device, own.get(address, ()))
+            self._devices[address] = HeldParts(rdma_device=name, node_guid=device.value("node_guid", guid), ports=ports)
+
+    def result(self) -> Held:
+        """All parts that were found, and what was left out."""
+        every = sorted(self._devices.keys() | {address for address, netdevs in self._netdevs.items() if netdevs})
+        parts = {
+            address: dataclasses.replace(
+                self._devices.get(address, HeldParts()), netdevs=tuple(self._netdevs.get(address, ())), names=tuple(self._names.get(address, ()))
+            )
+            for address in every
+        }
+        more = [f"network namespaces: {self._more_errors} more that were left out or not read"] if self._more_errors else []
+        return Held(parts, (*self._errors, *more))
+
+    def _away(self, namespace: str, root: str, kind: str) -> typing.Iterator[typing.Tuple[str, str]]:
+        """Names of a class in a namespace, each with the PCI address of a function of which the node has no such part."""
+        folder = os.path.join(root, "class", kind)
+        names = _listed(folder)
+        if len(names) > _MOST_ENTRIES:
+            self.left_out(f"{namespace}: {len(names)} entries in {folder}: those behind the first {_MOST_ENTRIES} are left out")
+        for name, address in _functions(folder, names[:_MOST_ENTRIES]).items():
+            if address not in self._here[kind] and self._is(_FORMS[kind], name, f"{namespace}: {folder}, {address}"):
+                yield name, address
+
+    def _is(self, form: Form, text: str, source: str) -> bool:
+        """Whether a name is of the form that the facts of a node have. The kernel takes others too; one of a pod must not cost the node its facts."""
+        try:
+            form.of(text, source)
+        except ParseError as error:
+            self.left_out(f"{error}: it is left out")
+            return False
+        return True
 
 
-def _other_roots(proc: str, roots: typing.Sequence[str]) -> typing.Iterator[str]:
-    """A sysfs of each network namespace but the node's own."""
-    own, done = _link(os.path.join(proc, "self/ns/net")), set()
-    devices = {_device(root) for root in roots}
-    for pid in _listed(proc):
-        namespace = _link(os.path.join(proc, pid, "ns/net")) if pid.isdigit() else ""
-        root = os.path.join(proc, pid, "root/sys")
-        if namespace and namespace != own and namespace not in done and os.path.isdir(os.path.join(root, "class/net")):
-            # one that sees the node's own mount shows what the node shows; another process of the namespace may have its own
-            if _device(root) not in devices:
-                done.add(namespace)
-            yield root
+_FORMS: typing.Dict[str, Form] = {"net": INTERFACE, "infiniband": RDMA_DEVICE}
 
 
-def _functions(root: str, kind: str) -> typing.Dict[str, str]:
-    """PCI address by name, of what a class shows. By the link's own text: a path through /proc/<pid>/root can't be resolved by name."""
-    folder = os.path.join(root, "class", kind)
-    found = {name: pci_address_of_link(_link(os.path.join(folder, name))) for name in _listed(folder)}
+def _other_namespaces(proc: str) -> typing.List[str]:
+    """The path of each network namespace but this process's, by the first process in it."""
+    own = _link(os.path.join(proc, "self/ns/net"))
+    found: typing.Dict[str, str] = {}
+    for pid in sorted(filter(str.isdigit, _listed(proc)), key=int):
+        path = os.path.join(proc, pid, "ns/net")
+        namespace = _link(path)
+        if namespace and namespace != own:
+            found.setdefault(namespace, path)
+    return list(found.values())
+
+
+def _functions(folder: str, names: typing.Sequence[str]) -> typing.Dict[str, str]:
+    """PCI address by name, of what a class shows."""
+    found = {name: pci_address_of_link(_link(os.path.join(folder, name))) for name in names}
     return {name: address for name, address in found.items() if address}
 
 
 def _listed(folder: str) -> typing.List[str]:
     try:
-        return sorted(os.listdir(folder))
+        return sorted(os.listdir(folder), key=natural)
     except OSError:
         return []
 
@@ -85,10 +169,3 @@ def _link(path: str) -> str:
         return os.readlink(path)
     except OSError:
         return ""
-
-
-def _device(path: str) -> int:
-    try:
-        return os.stat(path).st_dev
-    except OSError:
-        return -1

@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import NodeNeighbours
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import archive, look, neighbours, platform
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import archive, look, namespaces, neighbours, platform
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
 
 ENTRY = look.__name__
@@ -48,6 +48,13 @@ def test_a_bare_python_sees_what_the_module_sees(packed: bytes, tmp_path: pathli
     # no tool is there, which takes nothing from the rest
     assert "sminfo is not installed" in seen["subnets"]["error"]
     assert [path.name for path in tmp_path.iterdir()] == ["sys"]
+
+
+def test_what_can_not_be_seen_in_namespaces_is_said_of_the_node(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_six_hcas(Tree(tmp_path / "sys"))
+    monkeypatch.setattr(namespaces, "held_parts", lambda roots: namespaces.Held({}, ("/proc/7/ns/net: no",)))
+    seen = look.Look([str(tmp_path / "sys")]).at("hcas")
+    assert seen["errors"] == ["/proc/7/ns/net: no"] and len(seen["hcas"]) == 6
 
 
 @pytest.mark.parametrize("asked", [{}, {"beside_infiniband": True}])

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What pods have of a node's functions: read below /proc/<pid>/root/sys, on trees in the kernel's form."""
+"""What pods have of a node's functions: read in a sysfs of each network namespace, on trees in the kernel's form."""
 
 from __future__ import annotations
 
+import os
 import pathlib
 import shutil
 import typing
@@ -13,28 +14,38 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespaces import held_parts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespace_sysfs import Look
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespaces import Held, held_parts
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_infiniband_vfs, add_virtio
 
 VF_MAC = "00:00:04:a5:fe:80:00:00:00:00:00:00:02:00:00:00:00:00:00:00"
 
 
 class Node:
-    """A node and its processes, each in a network namespace, with the sysfs that it sees."""
+    """A node and its processes, each in a network namespace, and the sysfs of each namespace: a plain folder takes the place of what root would mount.
+
+    :ivar errors: of the last look
+    """
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.proc, self.tree = folder / "proc", Tree(folder / "sys")
-        self.process("self", "net:[1]", self.tree)
-        self.process("1", "net:[1]", self.tree)
+        self._namespaces = {"net:[1]": self.tree}
+        self.errors: typing.Tuple[str, ...] = ()
+        self.process("self", "net:[1]")
+        self.process("1", "net:[1]")
 
-    def process(self, pid: str, namespace: str, sees: typing.Optional[Tree] = None) -> Tree:
-        own = sees or Tree(self.proc / pid / "root/sys")
+    def process(self, pid: str, namespace: str) -> Tree:
         (self.proc / pid / "ns").mkdir(parents=True, exist_ok=True)
         (self.proc / pid / "ns/net").symlink_to(namespace)
-        if sees:
-            (self.proc / pid / "root").mkdir()
-            (self.proc / pid / "root/sys").symlink_to(sees.root)
-        return own
+        return self._namespaces.setdefault(namespace, Tree(self.proc.parent / f"sys-{namespace}"))
+
+    def enter(self, namespaces: typing.Sequence[str], look: Look) -> typing.Sequence[str]:
+        for path in namespaces:
+            look(path, str(self._namespaces[os.readlink(path)].root))
+        return ()
+
+    def held(self) -> Held:
+        return held_parts([str(self.tree.root)], str(self.proc), self.enter)
 
     def move(self, address: str, kind: str, name: str, to: Tree, new: str = "") -> str:
         """An interface or an RDMA device goes from the node into a namespace; its function stays. Returns its folder there."""
@@ -47,9 +58,11 @@ class Node:
         return home
 
     def read(self, netdevs: typing.Sequence[str] = ()) -> typing.Dict[str, Hca]:
-        node = sysfs.read_node([str(self.tree.root)], netdevs, held_parts([str(self.tree.root)], str(self.proc)))
+        held = self.held()
+        node = sysfs.read_node([str(self.tree.root)], netdevs, held.parts)
         assert load(NodeHcas, to_data(node)) == node
         assert node.errors == ()
+        self.errors = held.errors
         return {hca.pci.address: hca for hca in node.hcas if hca.pci}
 
 
@@ -115,18 +128,16 @@ def test_a_plain_card_that_a_pod_has_is_found_by_the_name_that_it_had(node: Node
     assert node.read(["eth2"])[address].names == ()
 
 
-def test_who_sees_the_node_s_own_sysfs_and_who_is_not_to_be_seen(node: Node) -> None:
+def test_each_namespace_is_looked_into_once_and_who_is_not_to_be_seen_in_none(node: Node) -> None:
     add_igb(node.tree, 2)
-    node.process("12", "net:[2]", node.tree)
     (node.proc / "13/ns").mkdir(parents=True)
     (node.proc / "14").mkdir()
     (node.proc / "cpuinfo").write_text("", encoding="utf-8")
     pod = node.process("4711", "net:[2]")
-    # a second container of the pod
-    again = node.process("4712", "net:[2]")
+    # a second container of the pod, and one that sees the node's own mount of a sysfs
+    assert node.process("4712", "net:[2]") is node.process("12", "net:[2]") is pod
     node.move("0000:01:10.0", "net", "eth3", pod, "net1")
-    shutil.copytree(pod.root, again.root, symlinks=True, dirs_exist_ok=True)
     found = node.read()
     assert found["0000:01:00.0"].held is None
-    assert len(found["0000:01:10.0"].all_netdevs) == 1
-    assert held_parts([str(node.tree.root)], str(node.proc / "none")) == {}
+    assert len(found["0000:01:10.0"].all_netdevs) == 1 and node.errors == ()
+    assert held_parts([str(node.tree.root)], str(node.proc / "none"), node.enter) == Held({})

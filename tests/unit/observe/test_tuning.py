@@ -76,8 +76,7 @@ class Server:
             for key in ("arp_announce", "arp_ignore", "rp_filter"):
                 self.file(self.proc, f"sys/net/ipv4/conf/{name}/{key}", value)
         for pid, name in ((7, "crio"), (8, "irqbalance"), (9, "sh")):
-            self.file(self.proc, f"{pid}/comm", name)
-            self.file(self.proc, f"{pid}/limits", "Max locked memory         8388608              8388608              bytes     ")
+            self.process(pid, name, 8388608)
         self.file(self.host, "etc/tuned/active_profile", "hpc-compute ")
         self.file(self.host, "var/lib/kubelet/cpu_manager_state", '{"policyName":"static","defaultCpuSet":"0-1","checksum":1}')
         self.file(self.host, "var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\n")
@@ -120,6 +119,13 @@ class Server:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{text}\n", encoding="utf-8")
         return path
+
+    def process(self, pid: int, name: str, memlock: int, user: int = 0, inside: str = "") -> None:
+        """:param inside: its id in the namespace of a container, behind a tabulator"""
+        self.file(self.proc, f"{pid}/comm", name)
+        self.file(self.proc, f"{pid}/limits", f"Max locked memory         {memlock:<20} {memlock:<20} bytes     ")
+        users = "\t".join([str(user)] * 4)
+        self.file(self.proc, f"{pid}/status", f"Name:\t{name}\nPid:\t{pid}\nUid:\t{users}\nGid:\t{users}\nNSpid:\t{pid}{inside}\nNSpgid:\t{pid}{inside}")
 
     def read(self) -> NodeTuning:
         roots = [str(self.tree.root)]
@@ -233,6 +239,15 @@ def test_a_gpu_server_that_is_as_it_should_be(server: Server) -> None:
     assert {row: shown[row] for row in expected} == expected
     assert node.unread == {}
     assert "hunter2" not in repr(node)
+
+
+@pytest.mark.parametrize("of", [{"inside": "\t1"}, {"user": 1000}])
+def test_a_process_of_a_container_or_of_a_user_stands_for_no_service_of_the_node(server: Server, of: typing.Dict[str, typing.Any]) -> None:
+    for pid, name in ((7, "containerd"), (8, "irqbalance"), (11, "crio")):
+        server.process(pid, name, 65536, **of)
+    assert server.shown("irqbalance") == {"absent": ()} and server.shown("memlock") == {}
+    server.process(12, "containerd", 8388608)
+    assert server.shown("memlock") == {"8388608": ("containerd",)}
 
 
 def test_one_cpu_of_many_is_found_and_the_fact_stays_small(server: Server) -> None:

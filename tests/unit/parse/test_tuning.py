@@ -43,6 +43,13 @@ def captured(name: str) -> str:
         (tuning.swap_kib, "Filename Type Size Used Priority\n/dev/sda2 partition 8388604 12 -2\n/swap\\040file file 1024 0 -3\n", 8389628),
         (tuning.memlock, "Limit                     Soft Limit           Hard Limit           Units     \n"
                          "Max locked memory         unlimited            unlimited            bytes     \n", "unlimited"),
+        (tuning.is_of_node, "Name:\tcrio\nPid:\t7\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nNSpid:\t7\nNSpgid:\t7\n", True),
+        # of a container, of another user, and one that has both in its name
+        (tuning.is_of_node, "Name:\tcrio\nPid:\t7\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nNSpid:\t7\t1\nNSpgid:\t7\t1\n", False),
+        (tuning.is_of_node, "Name:\tcrio\nPid:\t7\nUid:\t0\t1000\t0\t0\nGid:\t0\t0\t0\t0\nNSpid:\t7\nNSpgid:\t7\n", False),
+        (tuning.is_of_node, "Name:\t\\nNSpid:\\t7\nUid:\t0\t0\t0\t0\nNSpid:\t7\t1\n", False),
+        (tuning.is_of_node, "Name:\tcrio\nUid:\t0\t0\t0\t0\n", False),
+        (tuning.is_of_node, "", False),
         (tuning.manager_policy, '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}', "none"),
         (tuning.manager_policy, '{"policyName":"Static","machineState":{},"checksum":1}', "static"),
         (tuning.kubelet_settings, "kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nstaticPodPath: /x\n",

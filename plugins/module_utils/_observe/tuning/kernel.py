@@ -29,6 +29,9 @@ _SYSCTLS = {
 }
 #: a runtime whose limits its containers begin with
 _RUNTIMES = ("containerd", "crio")
+_BALANCER = "irqbalance"
+#: bytes of a file of a process; its status has some 1,500
+_MOST_OF_PROCESS = 16384
 _HUGE = re.compile(r"\Ahugepages-([0-9]{1,12})kB\Z")
 #: bytes of one record of /dev/kmsg, and records that are read at most: the buffer of a node that has much to say
 _RECORD, _MOST_RECORDS = 8192, 100_000
@@ -66,25 +69,31 @@ def _hugepages(rows: Rows, sysfs: Reader) -> None:
 
 
 def _processes(rows: Rows, proc: Reader) -> None:
-    """What runs, by the names that the kernel keeps. A process that ends meanwhile is none."""
+    """What runs on the node itself, by the names that the kernel keeps. A process that ends meanwhile is none.
+
+    Anybody may give a process any name. So only root's processes outside of containers count; the namespace of mounts tells nothing, since units of systemd
+    have their own, and the path of the program neither, since some distributions have one program for several tools.
+    """
     before, balances = len(proc.errors), False
     rows.absent("memlock")
     for pid in proc.names(""):
-        name = _comm(proc, pid) if pid.isdigit() else ""
+        name = _text(proc, pid, "comm").rstrip("\n") if pid.isdigit() else ""
+        if name not in (*_RUNTIMES, _BALANCER) or not parse.is_of_node(_text(proc, pid, "status")):
+            continue
         if name in _RUNTIMES:
             rows.file("memlock", proc, f"{pid}/limits", parse.memlock, name)
-        balances = balances or name == "irqbalance"
+        balances = balances or name == _BALANCER
     if len(proc.errors) > before and "" in proc.unread:
         rows.unread(proc.errors[before], "memlock", "irqbalance")
     else:
         rows.add("irqbalance", "runs" if balances else "absent")
 
 
-def _comm(proc: Reader, pid: str) -> str:
-    """Without the reader's errors: thousands come and go while they are read."""
+def _text(proc: Reader, pid: str, name: str) -> str:
+    """A file of a process, without the reader's errors: thousands come and go while they are read."""
     try:
-        with open(os.path.join(proc.folder, pid, "comm"), "rb", buffering=0) as file:
-            return file.read(64).decode("utf-8", "replace").rstrip("\n")
+        with open(os.path.join(proc.folder, pid, name), "rb", buffering=0) as file:
+            return file.read(_MOST_OF_PROCESS).decode("utf-8", "replace")
     except OSError:
         return ""
 

@@ -20,6 +20,9 @@ _CHOSEN = re.compile(r"\A(?:[a-z][a-z_+-]* )*\[([a-z][a-z_+-]*)\](?: [a-z][a-z_+
 _WORD = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9_.+:-]{0,63}\Z")
 _SWAP = re.compile(r"\A(\S+)\s+(partition|file)\s+([0-9]{1,18})\s+([0-9]{1,18})\s+(-?[0-9]{1,9})\Z")
 _MEMLOCK = re.compile(r"^Max locked memory +(unlimited|[0-9]{1,20}) +(unlimited|[0-9]{1,20}) +bytes *$", re.MULTILINE)
+#: effective user; ids in the namespaces of processes, the outermost first: that of the procfs [src Linux fs/proc/array.c task_state]
+_EFFECTIVE_ROOT = re.compile(r"^Uid:\t[0-9]{1,10}\t0\t", re.MULTILINE)
+_ONE_NAMESPACE = re.compile(r"^NSpid:\t[0-9]{1,10}$", re.MULTILINE)
 _POLICY = re.compile(r'"policyName"\s*:\s*"([A-Za-z-]{0,40})"')
 _SETTING = re.compile(r"^ {0,2}[\"']?([A-Za-z]+)[\"']?: *[\"']?([A-Za-z0-9,-]+)[\"']?,? *$", re.MULTILINE)
 _TRAFFIC_CLASS = re.compile(r"\AGlobal tclass=([0-9]{1,3})$", re.MULTILINE)
@@ -84,6 +87,14 @@ def memlock(text: str) -> str:
     if not match:
         raise ParseError("/proc/<pid>/limits", text, "a line Max locked memory")
     return match.group(1)
+
+
+def is_of_node(text: str) -> bool:
+    """Whether a process is root's and in the node's own namespace of processes, by /proc/<pid>/status: no container's, whatever its name is.
+
+    Every user may read that. The kernel escapes line ends in the name of a process, and a text that does not say so is of another one.
+    """
+    return bool(_EFFECTIVE_ROOT.search(text) and _ONE_NAMESPACE.search(text))
 
 
 def manager_policy(text: str) -> str:

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A sysfs of each network namespace of this machine, mounted by ourselves.
+
+The ``/sys`` of a container is no place to read: who runs in it may have mounted a folder there, or have another root directory, and then decides what
+root opens. The kernel makes a new sysfs, which shows the network namespace of the thread that mounts it. That thread has a mount namespace of its own, so
+that nobody else sees the mount, and both end with it.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import ctypes
+import os
+import typing
+
+#: [include/uapi/linux/sched.h], [include/uapi/linux/mount.h], [include/linux/fs.h]
+_CLONE_NEWNS, _CLONE_NEWNET = 0x00020000, 0x40000000
+_NOSUID, _NODEV, _NOEXEC, _REC, _PRIVATE, _DETACH = 0x2, 0x4, 0x8, 0x4000, 0x40000, 0x2
+#: which each machine has. The mount on it is seen by one thread
+_PLACE = "/sys"
+
+#: takes the path of a namespace (``/proc/4711/ns/net``) and a folder with its sysfs, which is there until it returns
+Look = typing.Callable[[str, str], None]
+
+
+def look_into(namespaces: typing.Sequence[str], look: Look) -> typing.List[str]:
+    """Have a look at the sysfs of each network namespace, one after the other, in a thread that ends with it.
+
+    A namespace that ends before it is entered is left out.
+
+    :param namespaces: paths, such as ``/proc/4711/ns/net``
+    :returns: what kept from looking, for errors: nothing where all could be looked into
+    """
+    if not namespaces:
+        return []
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(_look_into, namespaces, look).result()
+
+
+def _look_into(namespaces: typing.Sequence[str], look: Look) -> typing.List[str]:
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        _called("unshare", libc.unshare(_CLONE_NEWNS))
+        # what is mounted from here on goes nowhere else
+        _called("mount", libc.mount(b"none", b"/", None, ctypes.c_ulong(_REC | _PRIVATE), None))
+    except OSError as error:
+        return [f"{len(namespaces)} network namespaces, such as {namespaces[0]}: {_refusal(error)}"]
+    errors: typing.List[str] = []
+    for path in namespaces:
+        try:
+            entered = _enter(libc, path)
+        except OSError as error:
+            errors.append(f"{path}: {_refusal(error)}")
+            continue
+        if entered:
+            try:
+                look(path, _PLACE)
+            finally:
+                _called("umount2", libc.umount2(_PLACE.encode(), _DETACH))
+    return errors
+
+
+def _enter(libc: ctypes.CDLL, path: str) -> bool:
+    """Mount the sysfs of a namespace. False where the namespace has ended."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    try:
+        _called("setns", libc.setns(handle, _CLONE_NEWNET))
+    finally:
+        os.close(handle)
+    # not read-only: all mounts of a namespace share one superblock, and a container that starts now would have it read-only as well
+    _called("mount", libc.mount(b"sysfs", _PLACE.encode(), b"sysfs", ctypes.c_ulong(_NOSUID | _NODEV | _NOEXEC), None))
+    return True
+
+
+def _called(name: str, answer: int) -> None:
+    """:raises OSError: a function of the C library has failed"""
+    if answer:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+def _refusal(error: OSError) -> str:
+    """Why a sysfs could not be mounted, for a reader."""
+    return (
+        f"no sysfs of it could be mounted, so what is there of the node's functions is unknown: {error.strerror or error}. "
+        "It takes root with CAP_SYS_ADMIN: look through an observer, or by ssh with sudo"
+    )
