@@ -123,7 +123,7 @@ def _on_lab(*names: str) -> typing.Tuple[str, ...]:
 # its frame around Ansible's output folds the lines that name a cause
 _UNFRAMED = {"MOLECULE_COMMAND_BORDERS": "false"}
 _FRAME = ("tests/unit/house/test_frame.py", "tests/unit/house/test_report_archive.py")
-_HOSTILE = "tests/unit/hostile/test_templates.py"
+_HOSTILE = ("tests/unit/hostile/test_templates.py", "tests/unit/hostile/test_results.py")
 _REST = tuple(word for path in _on_lab(*APART) for word in ("--ignore", path))
 
 PARTS = (
@@ -152,7 +152,12 @@ PARTS = (
         (f"a part of {' and '.join(_FRAME)} on ansible-core 2.16",),
     ),
     *(
-        Part(f"hostile texts on ansible-core {core}", TEST, (PYTHON, "-m", "dev.cores", core, "-n", "auto", _HOSTILE), (f"{_HOSTILE} on ansible-core {core}",))
+        Part(
+            f"hostile texts on ansible-core {core}",
+            TEST,
+            (PYTHON, "-m", "dev.cores", core, "-n", "auto", *_HOSTILE),
+            (f"{' and '.join(_HOSTILE)} on ansible-core {core}",),
+        )
         for core in UNTAGGED
     ),
     Part("ansible-test, the rest", ALL, (PYTHON, "-m", "dev.sanity", ALL), _releases(ALL)),

@@ -42,8 +42,7 @@ class ActionModule(Observer):
             return {"changed": False, "made": {"hcas": [], "refusal": plan.refusal}}
         if plan is not None:
             try:
-                node = str((task_vars or {})["inventory_hostname"])
-                confirm("nic_firmware", self._task.args, bool(self._task.check_mode), node, self._low_level_execute_command)
+                confirm("nic_firmware", self._task.args, bool(self._task.check_mode), task_vars, self._low_level_execute_command)
             except RdmaError as error:
                 return {"failed": True, "msg": str(error)}
         answer = super().ask({**options, "by_device": plan.settings} if plan is not None else options, task_vars)

@@ -133,7 +133,8 @@ class ActionModule(ControllerAction):
             def say(line: str) -> None:
                 show(f"  {escape.line(line)}")
 
-            cluster = held.watched
+            # in check mode as well: a plan writes nothing
+            cluster = held.cluster.guarded(held.guard.check)
             reported = {name_of(node): core.system_uuid(node) for node in cluster.list("Node").items}
             claims = Claims(reported, looked(folder, nodes), {bmc.node: bmc.place for bmc in bmcs})
             bioses = Bioses(bmcs, told, wanted, trust, May(claims, held.guard), options["bmc_seconds"], options["parallel"])

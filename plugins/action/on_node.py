@@ -49,7 +49,7 @@ class ActionModule(ActionBase):
         with marked_loss(), heard(action, node):
             if given["writes"]:
                 try:
-                    confirm("on_node", given, bool(self._task.check_mode), node, self._low_level_execute_command)
+                    confirm("on_node", given, bool(self._task.check_mode), task_vars, self._low_level_execute_command)
                 except RdmaError as error:
                     return {**result, "failed": True, "msg": str(error)}
             return without_effects(action.run(task_vars=task_vars))

@@ -14,6 +14,7 @@ description:
   - Adds the nodes of a Kubernetes or OpenShift cluster to the group C(rdma_nodes), under their Kubernetes names. It needs only a kubeconfig.
   - Ansible reaches a node through its observer, a pod (see R(linerate.rdma.pod,ansible_collections.linerate.rdma.pod_connection)). The node needs neither
     ssh nor Python. Ansible reaches nodes that O(ssh) selects by ssh, at their internal IP address.
+  - Sets the variable C(rdma_listed_by_cluster) to C(true) for each node. If the C(Node) is deleted afterwards, nothing is written on the host by ssh.
   - Texts of a node that are not valid are left out, with a warning that names the node. If that leaves a node of O(ssh) without an address, it has the
     connection P(linerate.rdma.refused#connection), so that its tasks are unreachable with the cause. Ansible never takes a text of a node for a template.
   - The name of the file must end with C(linerate.rdma.yml) or C(linerate.rdma.yaml).
@@ -83,7 +84,7 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Constructable
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, client_of
 from ansible_collections.linerate.rdma.plugins.module_utils._credentials import credentials
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import Inventory, InventoryNode, refuse_shared_addresses
+from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import LISTED, Inventory, InventoryNode, refuse_shared_addresses
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import nearest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
@@ -144,6 +145,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         """Add one node. All that a node says of itself is marked: cores before 2.19 take a variable for a template, and run what is in it."""
         known: typing.Dict[str, typing.Any] = outside({"node": node.name, "address": node.address, "labels": node.labels})
         name = self.inventory.add_host(known["node"], group=GROUP)
+        self.inventory.set_variable(name, LISTED, True)
         for variable, value in self._way(name, known["address"], outside(node.error), by_ssh).items():
             self.inventory.set_variable(name, variable, value)
         for kind, value in node.groups.items():

@@ -38,7 +38,7 @@ LEASE_SPEC: typing.Dict[str, typing.Any] = {"holder": {"type": "str"}}
 class Held:
     """A cluster that may be changed.
 
-    :ivar cluster: the API server; it writes nothing once the Lease is lost
+    :ivar cluster: the API server; before each write it is asked whether the run still holds the Lease
     :ivar run: who owns what is made now
     :ivar guard: for what is written elsewhere
     """
@@ -46,11 +46,6 @@ class Held:
     cluster: Cluster
     run: str
     guard: Guard
-
-    @property
-    def watched(self) -> Cluster:
-        """The API server; whether the Lease is still held is looked at before each write, not only when the last renewal is long ago."""
-        return self.cluster.guarded(self.guard.check)
 
 
 @contextlib.contextmanager
@@ -73,7 +68,8 @@ def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Held]:
         write_text(note, json.dumps(to_data(me)) + "\n")
     try:
         with keeper.working(stays=bool(note)):
-            yield Held(cluster.guarded(keeper.check), me.run, Guard(keeper.ask))
+            guard = Guard(keeper.ask)
+            yield Held(cluster.guarded(guard.check), me.run, guard)
     except KeyboardInterrupt:
         if note:
             remove(note)

@@ -5,13 +5,20 @@
 """What is asked right before a module writes on a node, in the process that runs that module: no API server would refuse the write.
 
 Does the run still hold the Lease, and is the machine that answers the node. A node says itself at which address it is, and a key of SSH proves the machine
-that is there. Each boot has a random ID, which the kubelet tells of its node, and which the machine shows.
+that is there. Each boot has a random ID, which the kubelet tells of its node, and which the machine shows. DMI and the kubelet tell the UUID of the machine.
+
+A kubelet may be compromised. One that tells no boot ID, or that of another node, or whose Node is gone, leads to no write.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import time
 import typing
 
+from ansible import constants
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
@@ -19,12 +26,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.kubernetes import SUBDOMAIN
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import LONGEST, START
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import uuid_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Boot, shown_boot, wrong_machine
+from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import LISTED
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import read_json, write_text
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import boot_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError, name_of
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import Caller
 
-#: [src Linux drivers/char/random.c]; the kubelet tells it as status.nodeInfo.bootID
-BOOT_ID = ("cat", "/proc/sys/kernel/random/boot_id")
+#: [src Linux drivers/char/random.c, drivers/firmware/dmi-id.c]; only root can read the second one, and not each machine has it
+SHOW = "cat /proc/sys/kernel/random/boot_id /sys/class/dmi/id/product_uuid 2>/dev/null"
+#: seconds for which the boot IDs of the other nodes count as read: all nodes of a large cluster are 30 MB, which not each write on each node can cost
+OTHERS_AGE = 60.0
 #: runs a command, and has its ``rc`` and ``stdout``
 Say = typing.Callable[[str], typing.Mapping[str, typing.Any]]
 
@@ -32,12 +45,13 @@ Say = typing.Callable[[str], typing.Mapping[str, typing.Any]]
 CONFIRM_SPEC: typing.Dict[str, typing.Any] = cluster_spec(**LEASE_SPEC, facts_dir={"type": "path"}, run={"type": "str"})
 
 
-def confirm(name: str, given: typing.Mapping[str, typing.Any], check_mode: bool, node: str, say: Say) -> None:
+def confirm(name: str, given: typing.Mapping[str, typing.Any], check_mode: bool, variables: typing.Optional[typing.Mapping[str, typing.Any]], say: Say) -> None:
     """See that the machine is the node, that the run holds the Lease, and that nobody else can take it while the write may last. Check mode writes nothing.
 
     :param name: of the action, without that of the collection
     :param given: options; those of CONFIRM_SPEC count
-    :param node: its name in the inventory. Where the cluster has no Node of it, an admin has given the address, and there is nothing to compare with
+    :param variables: of the host. Where the cluster has no Node of its name, and the host does not come from there, an admin has given the address, and there
+        is nothing to compare with
     :param say: runs a command on the machine
     :raises RdmaError: it does not, it is another machine, or nobody knows
     """
@@ -48,30 +62,58 @@ def confirm(name: str, given: typing.Mapping[str, typing.Any], check_mode: bool,
         raise RdmaError("; ".join(checked.error_messages), "Correct the option")
     caller = typing.cast(typing.Any, Caller(name, checked.validated_parameters, False))
     cluster = connect(caller)
-    _compare(node, _told(cluster, node), lambda: uuid_of(say(" ".join(BOOT_ID)).get("stdout")))
+    host = variables or {}
+    _compare(cluster, str(host["inventory_hostname"]), bool(host.get(LISTED)), str(checked.validated_parameters.get("run") or ""), say)
     assure(caller, cluster, LONGEST + START)
 
 
-def _told(cluster: Cluster, node: str) -> str:
-    """ID of the boot of a Node, by its kubelet; empty where the cluster has none.
+def _compare(cluster: Cluster, node: str, listed: bool, run: str, say: Say) -> None:
+    """:raises RdmaError: the machine is not the node, or nobody knows"""
+    told = _told(cluster, node)
+    if told is None:
+        if listed:
+            seen = f"the cluster has no Node {node}, and the inventory has taken the host from there: nothing is written on it"
+            raise RdmaError(seen, f"kubectl get node {node}. Find out who has deleted it; restart its kubelet, and run again")
+        return
+    shown = shown_boot(say(SHOW).get("stdout"))
+    others = _others(cluster, run) if told.boot else {}
+    twins = sorted(name for name, boot in others.items() if boot == told.boot and name != node)
+    wrong = wrong_machine(node, told, shown, twins)
+    if wrong is not None:
+        raise RdmaError(*wrong)
 
-    :raises RdmaError: the API server refuses, or can't be reached
+
+def _told(cluster: Cluster, node: str) -> typing.Optional[Boot]:
+    """What the kubelet of a Node tells; None where the cluster has no Node of this name.
+
+    :raises RdmaError: the API server refuses, or can't be reached, or the Node is none
     """
     if not SUBDOMAIN.fits(node):
-        return ""
+        return None
     try:
         found = cluster.list("Node", fields=f"metadata.name={node}").items
     except ApiError as error:
         if error.absent:
-            return ""
+            return None
         raise
-    return next((uuid_of(item.get("status", {}).get("nodeInfo", {}).get("bootID")) for item in found if item["metadata"]["name"] == node), "")
+    return next((boot_of(item) for item in found if name_of(item) == node), None)
 
 
-def _compare(node: str, told: str, show: typing.Callable[[], str]) -> None:
-    """:raises RdmaError: the machine shows another ID"""
-    shown = show() if told else ""
-    if shown != told:
-        seen = f"the machine at the address of {node} shows {f'the boot ID {shown}' if shown else 'no boot ID'}, and its kubelet told {told}"
-        remedy = f"Run {' '.join(BOOT_ID)} there, and kubectl get node {node} -o yaml. If it is the node, see why its kubelet does not report"
-        raise RdmaError(f"{seen}: nothing is written there. It is another machine, or the kubelet has not reported since its boot", remedy)
+def _others(cluster: Cluster, run: str) -> typing.Dict[str, str]:
+    """Boot ID by node, of all that tell one; read a minute ago at most. It is kept in the folder of this ansible-playbook alone, which goes with it.
+
+    :raises RdmaError: the API server refuses, or can't be reached
+    """
+    path = os.path.join(constants.DEFAULT_LOCAL_TMP, f"linerate-boots-{hashlib.sha256(run.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}.json")
+    kept = read_json(path)
+    if isinstance(kept, dict) and 0 <= time.time() - kept["read"] < OTHERS_AGE:
+        return {**kept["boots"]}
+    begun, boots = time.time(), {}
+    for item in cluster.pages("Node"):
+        try:
+            boots[name_of(item)] = boot_of(item).boot
+        except ResourceError:
+            # one node can't forbid the writes on all others; its own is refused
+            continue
+    write_text(path, json.dumps({"read": begun, "boots": {name: boot for name, boot in boots.items() if boot}}))
+    return boots

@@ -13,9 +13,10 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError, unforeseen
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import MOST_WORDS, FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, marked_loss, without_effects
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escaped, heard, marked_loss, without_effects
 
 Result = typing.Dict[str, typing.Any]
 Variables = typing.Optional[typing.Dict[str, typing.Any]]
@@ -85,12 +86,11 @@ class Observer(ActionBase):
             why = str(unforeseen(error, f"the module {self.MODULE}"))
             _fail(folder, node, kinds.values(), f"failed: {why}")
             return {"failed": True, "msg": why}
-        if answer.get("unreachable"):
-            _fail(folder, node, kinds.values(), f"unreachable: {_text(answer)}")
-            return answer
-        if answer.get("failed"):
-            _fail(folder, node, kinds.values(), f"failed: {_text(answer)}")
-            return answer
+        for state in ("unreachable", "failed"):
+            if answer.get(state):
+                _fail(folder, node, kinds.values(), f"{state}: {_text(answer)}")
+                # nothing else of it: ansible-core keeps the result
+                return {state: True, "changed": bool(answer.get("changed")), "msg": escaped(cut(_text(answer), MOST_WORDS))}
         for key, kind in kinds.items():
             if answer.get(key) is None:
                 _fail(folder, node, [kind], f"the module's answer has no '{key}'; it has: {', '.join(sorted(map(str, answer)))}")

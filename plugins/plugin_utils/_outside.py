@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import typing
 
 from ansible.errors import AnsibleConnectionFailure
@@ -44,11 +45,27 @@ except ImportError:  # pragma: no cover
 
 Value = typing.TypeVar("Value")
 
-#: keys whose words ansible-core shows on the terminal [plugins/callback/__init__.py, _handle_warnings, _handle_exception, _get_diff, _dump_results]
-_SHOWN = frozenset({"warnings", "deprecations", "exception", "diff", "msg", "module_stdout", "module_stderr"})
-#: keys by which the result of any module changes a run: variables of hosts, hosts, groups, custom statistics
-#: [ansible-core plugins/strategy/__init__.py _process_pending_results, executor/task_executor.py]
-_ACTED_ON = frozenset({"ansible_facts", "add_host", "add_group", "ansible_stats"})
+#: keys by which the result of any module changes a run: variables of hosts, hosts, groups, custom statistics, tasks, the outcome of the task, its loop and its
+#: attempts [ansible-core plugins/strategy/__init__.py _process_pending_results, executor/task_executor.py, executor/task_result.py,
+#: playbook/included_file.py, plugins/callback/__init__.py]. Beside these, keys that begin with _INTERNAL
+_ACTED_ON = frozenset(
+    {"ansible_facts", "add_host", "add_group", "ansible_stats", "include", "include_args"}
+    | {"results", "failed_when_result", "changed_when_result", "failed_when_suppressed_exception"}
+    | {"attempts", "retries", "censored", "item", "ansible_loop", "ansible_loop_var", "ansible_index_var"}
+)
+_INTERNAL = "_ansible_"
+#: an action plugin asks with it that its result is not shown. The answer of a module never has it [ansible-core vars/clean.py, remove_internal_keys]
+_NO_LOG = "_ansible_no_log"
+#: keys that ansible-core takes for true or false
+_FLAGS = frozenset({"changed", "failed", "skipped", "unreachable"})
+#: keys whose words ansible-core shows on the terminal [plugins/callback/__init__.py, _handle_exception, _dump_results]
+_SHOWN = frozenset({"msg", "module_stdout", "module_stderr", "skip_reason"})
+#: keys that ansible-core takes for text, and for lists of it
+_TEXTS, _LINES = frozenset({"stdout", "stderr"}), frozenset({"stdout_lines", "stderr_lines"})
+#: what a deprecation may have, so that it can be shown [ansible-core utils/display.py, deprecated]: with ``removed`` it raises
+_DEPRECATION = ("msg", "version", "date", "collection_name")
+#: texts of a difference, and sizes in it [ansible-core plugins/callback/__init__.py, _get_diff]
+_DIFF_TEXTS, _DIFF_SIZES = ("before_header", "after_header", "prepared"), ("dst_binary", "src_binary", "dst_larger", "src_larger")
 
 
 def outside(value: Value) -> Value:
@@ -64,13 +81,77 @@ class Unreachable(AnsibleConnectionFailure):  # type: ignore[misc]
 
 
 def without_effects(answer: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
-    """Return what a module answered on a node without the keys that ansible-core acts on.
+    """Return what a module answered on a node without the keys that ansible-core acts on. Others that it reads have the type that it expects.
 
     The Python of a node belongs to the node. An answer with ``ansible_facts`` would set variables of the host above those of the inventory, such as the
-    kubeconfig that tasks on the controller take, or the address of the node's BMC. ansible-core shows some of the words as they are, so that what does not
-    print is escaped in these.
+    kubeconfig that tasks on the controller take, or the address of the node's BMC. A key of another type, such as ``results`` with a number in it, ends
+    ansible-playbook before 2.19 with all nodes. ansible-core shows some of the words as they are, so that what does not print is escaped in these.
     """
-    return {key: escaped(value) if key in _SHOWN else value for key, value in answer.items() if key not in _ACTED_ON}
+    kept: typing.Dict[str, typing.Any] = {}
+    for key, value in answer.items():
+        if key in _ACTED_ON or (key.startswith(_INTERNAL) and not (key == _NO_LOG and isinstance(value, bool))):
+            continue
+        held = _held(key, value)
+        if held is not None:
+            kept[key] = held
+    code = answer.get("rc")
+    if "failed" not in kept and "rc" in answer and "rc" not in kept:
+        # what is no exit code is not 0, as ansible-core sees it
+        kept["failed"] = code not in (0, "0")
+    return kept
+
+
+def _held(key: str, value: typing.Any) -> typing.Any:
+    """Return the value in the type that ansible-core expects of the key; None where it can't have it."""
+    if key in _FLAGS:
+        return bool(value)
+    if key in _SHOWN:
+        return None if value is None else escaped(said(value))
+    if key in _TEXTS:
+        return value if isinstance(value, str) else None
+    if key in _LINES:
+        return [line for line in value if isinstance(line, str)] if isinstance(value, list) else None
+    if key == "rc":
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if key == "invocation":
+        return value if isinstance(value, dict) else None
+    if key == "exception":
+        return escaped(value) if isinstance(value, str) or _is_summary(value) else None
+    if key == "warnings":
+        return [escaped(item if _is_summary(item) else said(item)) for item in value] if isinstance(value, (list, tuple)) else None
+    if key == "deprecations":
+        return list(filter(None, map(_deprecation, value))) if isinstance(value, (list, tuple)) else None
+    if key == "diff":
+        return [_difference(item) for item in value if isinstance(item, dict)] if isinstance(value, list) else _difference(value)
+    return value
+
+
+def said(value: typing.Any) -> str:
+    """Return a text, or another value in the JSON of it."""
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _is_summary(value: typing.Any) -> bool:
+    """Whether it is a warning, a deprecation or an error of ansible-core 2.19 and later."""
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+def _deprecation(item: typing.Any) -> typing.Any:
+    if _is_summary(item):
+        return escaped(item)
+    if not isinstance(item, dict) or "msg" not in item:
+        return None
+    return {key: escaped(said(item[key])) if item[key] is not None else None for key in _DEPRECATION if key in item}
+
+
+def _difference(item: typing.Any) -> typing.Any:
+    if not isinstance(item, dict):
+        return None
+    kept: typing.Dict[str, typing.Any] = {key: escaped(said(item[key])) for key in _DIFF_TEXTS if key in item}
+    kept.update({key: item[key] for key in _DIFF_SIZES if isinstance(item.get(key), int)})
+    # a mapping is shown as JSON; nothing is shown as an empty text
+    kept.update({key: escaped(item[key] if isinstance(item[key], dict) else said(item[key] or "")) for key in ("before", "after") if key in item})
+    return kept
 
 
 def escaped(value: typing.Any) -> typing.Any:

@@ -68,6 +68,18 @@ class Identity:
 
 
 @dataclasses.dataclass(frozen=True)
+class Boot:
+    """One boot of a machine, by its kubelet or by itself.
+
+    :ivar boot: random ID of the boot, as UUID; empty where nobody tells one that is one
+    :ivar machine: UUID of the machine; empty where nobody tells one
+    """
+
+    boot: str = ""
+    machine: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class Verdict:
     """Whether a BMC is that of a node.
 
@@ -242,4 +254,42 @@ def compare(node: Identity, machine: Identity) -> typing.Optional[bool]:
         return None if serials else False
     if node.serials and machine.serials:
         return bool(serials)
+    return None
+
+
+def shown_boot(text: typing.Any) -> Boot:
+    """What a machine shows: a line with the ID of its boot, and one with the UUID of its DMI where root asks and there is one.
+
+    >>> shown_boot("3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11\\ncat: Permission denied\\n")
+    Boot(boot='3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11', machine='')
+    """
+    boot, machine = ([*text.splitlines()[:2], "", ""] if isinstance(text, str) else ["", ""])[:2]
+    return Boot(uuid_of(boot), uuid_of(machine))
+
+
+def wrong_machine(node: str, told: Boot, shown: Boot, twins: typing.Sequence[str]) -> typing.Optional[typing.Tuple[str, str]]:
+    """Why the machine at the address of a node is not known to be that node: what was seen, and what to do. None where it is the node.
+
+    The boot ID decides. The UUID of the machine decides beside it, where both tell one: a process without rights can read the boot ID of its machine.
+
+    :param told: by the kubelet of the node
+    :param shown: by the machine at its address
+    :param twins: other nodes whose kubelets tell the same boot ID
+    """
+    look = f"Run cat /proc/sys/kernel/random/boot_id there, and kubectl get node {node} -o yaml"
+    if not told.boot:
+        return f"the kubelet of {node} tells no boot ID (status.nodeInfo.bootID), so nothing is written on the machine at its address", (
+            f"Run kubectl get node {node} -o yaml. Each kubelet tells one: restart that of {node}, and find out who changed it if it stays so"
+        )
+    if shown.boot != told.boot:
+        seen = f"the machine at the address of {node} shows {f'the boot ID {shown.boot}' if shown.boot else 'no boot ID'}, and its kubelet told {told.boot}"
+        why = "It is another machine, or the kubelet has not reported since its boot"
+        return f"{seen}: nothing is written there. {why}", f"{look}. If it is the node, see why its kubelet does not report"
+    if twins:
+        return f"the kubelets of {', '.join([node, *twins[:3]])} tell one boot ID ({told.boot}), so nothing is written on the machine that shows it", (
+            f"{look}. Find out which of them tells that of another. Nodes that are containers of one machine can't be told apart"
+        )
+    if told.machine and shown.machine and shown.machine not in (told.machine, swapped(told.machine)):
+        seen = f"the machine at the address of {node} shows the UUID {shown.machine}, and its kubelet told {told.machine} (status.nodeInfo.systemUUID)"
+        return f"{seen}: nothing is written there", f"Run cat /sys/class/dmi/id/product_uuid there, and kubectl get node {node} -o yaml"
     return None

@@ -10,6 +10,8 @@ import typing
 from .boundary.addresses import HostAddress
 from .boundary.kubernetes import GroupWord, LabelKey, LabelValue, Subdomain
 
+#: variable that the inventory plugin sets on each host: one without its Node is no node any more
+LISTED = "rdma_listed_by_cluster"
 #: nodes of which a node may claim an address before its claims count for nothing. So many must lie together to make a node of good faith look so
 _MOST_RIVALS = 4
 

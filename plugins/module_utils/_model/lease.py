@@ -21,8 +21,8 @@ from .errors import RdmaError
 NAMESPACE, NAME = "default", "linerate-rdma"
 #: seconds that a Lease lasts after its last renewal: while a module works, and between two modules of a run
 WORKING, BETWEEN = 60, 900
-#: seconds between two renewals of a module that works, and without any until it no longer relies on the Lease: well before others may take it
-RENEWAL, DEADLINE = 15.0, 40.0
+#: seconds between two renewals of a module that works
+RENEWAL = 15.0
 #: seconds by which the clocks of several API servers of one cluster may differ, their answers' whole seconds included
 SKEW = 10.0
 #: seconds that a module waits for the Lease: long enough that one of a killed module has run out

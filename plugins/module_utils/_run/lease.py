@@ -17,7 +17,6 @@ import typing
 
 from .._model.lease import (
     BETWEEN,
-    DEADLINE,
     LOOK,
     NAME,
     NAMESPACE,
@@ -122,20 +121,9 @@ class Keeper:
             self._renewed = moment
             return
 
-    def check(self) -> None:
-        """Before anything is written. A look at the server only where the last renewal is too long ago.
-
-        :raises LeaseLost: the run does not hold the Lease any more
-        :raises ApiError: whether it does is not known
-        """
-        if self._lost is not None:
-            raise self._lost
-        if self._clock() - self._renewed > DEADLINE:
-            self.renew(WORKING)
-
     def ask(self) -> float:
-        """Before anything is written that no API server watches, and that cannot be taken back. Always looks at the server: the Lease may have been deleted.
-        A server that is away for a moment is asked again, for as long as nobody else can take the Lease.
+        """Before anything is written: to the cluster, where it may reboot, drain or delete, and where no API server watches. Always looks at the server:
+        the Lease may have been deleted, and another run have it. A server that is away for a moment is asked again, for as long as nobody else can take it.
 
         :returns: seconds for which nobody else can take it, from now on
         :raises LeaseLost: the run does not hold the Lease any more
@@ -266,7 +254,7 @@ class Keeper:
             except LeaseLost:
                 return
             except ApiError:
-                # check() asks again before anything is written
+                # ask() looks again before anything is written
                 continue
 
     def _look(self) -> typing.Tuple[typing.Optional[Lease], typing.Optional[datetime.datetime]]:

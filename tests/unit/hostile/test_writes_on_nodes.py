@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -13,6 +14,8 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.plugin_utils import _confirmed
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 
@@ -37,6 +40,11 @@ class Api(FakeApi):
         return DISCOVERY.get(path) or super().object(path)
 
 
+@pytest.fixture(autouse=True)
+def temporary(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.setattr(_confirmed.constants, "DEFAULT_LOCAL_TMP", str(tmp_path))
+
+
 @pytest.fixture
 def api() -> typing.Iterator[Api]:
     found = Api()
@@ -47,8 +55,11 @@ def api() -> typing.Iterator[Api]:
     found.stop()
 
 
-def play(folder: pathlib.Path, api: Api, *arguments: str) -> typing.Tuple[typing.Set[str], str]:
-    """Which of two nodes were written on, one after the other, and what was said."""
+def play(folder: pathlib.Path, api: Api, *arguments: str, nodes: int = 2, **variables: typing.Any) -> typing.Tuple[typing.Set[str], str]:
+    """Which of so many nodes were written on, one after the other, and what was said.
+
+    :param variables: of each node
+    """
     FakeApi.write_kubeconfig(api.url, folder, "x")
     (folder / "library").mkdir()
     (folder / "library/writer.py").write_text(MODULE, encoding="utf-8")
@@ -63,7 +74,7 @@ def play(folder: pathlib.Path, api: Api, *arguments: str) -> typing.Tuple[typing
     ]
     (folder / "plays.yml").write_text(yaml.safe_dump(plays), encoding="utf-8")
     host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    groups = {"nodes": {"hosts": {"worker-1": host, "worker-2": host}}}
+    groups = {"nodes": {"hosts": {f"worker-{number + 1}": {**host, **variables} for number in range(nodes)}}}
     (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"localhost": host}, "children": groups}}), encoding="utf-8")
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))},
@@ -88,14 +99,123 @@ def test_check_mode_asks_for_no_lease(tmp_path: pathlib.Path, api: Api) -> None:
     assert written == set() and "failed=0" in said and "fatal" not in said, said
 
 
-def node(name: str, boot: str) -> typing.Dict[str, typing.Any]:
-    return {"metadata": {"name": name, "uid": name}, "status": {"nodeInfo": {"bootID": boot}}}
+OWN = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+ANOTHER = "3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11"
+
+
+def node(name: str, boot: typing.Any, **info: typing.Any) -> typing.Dict[str, typing.Any]:
+    return {"metadata": {"name": name, "uid": name}, "status": {"nodeInfo": {"bootID": boot, **info}}}
 
 
 def test_a_machine_that_is_not_the_node_is_not_written_on(tmp_path: pathlib.Path, api: Api) -> None:
     """Each of both leads to this machine, as a node does that writes an address of another one into its status."""
-    own = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    api.serve("Node", [node("worker-1", "3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11"), node("worker-2", own.upper())])
+    api.serve("Node", [node("worker-1", ANOTHER), node("worker-2", OWN.upper())])
     written, said = play(tmp_path, api)
     assert written == {"worker-2"}, said
-    assert f"shows the boot ID {own}, and its kubelet told 3f1c7c9e" in said.replace("\n", " "), said
+    assert f"shows the boot ID {OWN}, and its kubelet told 3f1c7c9e" in said.replace("\n", " "), said
+
+
+BARE = {"metadata": {"name": "worker-1", "uid": "x"}}
+NO_BOOT: typing.Mapping[str, typing.Any] = {
+    "empty": node("worker-1", ""),
+    "no UUID": node("worker-1", "no-uuid"),
+    "null": node("worker-1", None),
+    "a list": node("worker-1", [OWN]),
+    "all zeros": node("worker-1", "00000000-0000-0000-0000-000000000000"),
+    "left out": {**BARE, "status": {"nodeInfo": {}}},
+    "nodeInfo is null": {**BARE, "status": {"nodeInfo": None}},
+    "status is null": {**BARE, "status": None},
+    "no status": BARE,
+}
+
+
+@pytest.mark.parametrize("told", [*NO_BOOT.values(), {**BARE, "status": {"nodeInfo": "x"}}], ids=[*NO_BOOT, "nodeInfo is a text"])
+def test_a_kubelet_that_tells_no_boot_leads_to_no_write(told: typing.Dict[str, typing.Any], api: Api) -> None:
+    api.serve("Node", [told])
+    with pytest.raises(RdmaError, match=r"tells no boot ID|nodeInfo is no mapping"):
+        _confirmed._compare(api.client(api.url), "worker-1", True, "run-1", shows(f"{OWN}\n"))
+
+
+def test_a_kubelet_that_tells_no_boot_leads_to_no_write_of_a_play(tmp_path: pathlib.Path, api: Api) -> None:
+    api.serve("Node", [NO_BOOT["nodeInfo is null"], node("worker-2", "")])
+    written, said = play(tmp_path, api)
+    assert not written, said
+    assert "the kubelet of worker-1 tells no boot ID" in said and "the kubelet of worker-2 tells no boot ID" in said, said
+
+
+def test_two_nodes_with_one_boot_are_not_written_on(tmp_path: pathlib.Path, api: Api) -> None:
+    """A process without rights on worker-2 can read its boot ID, and the kubelet of worker-1 tells it as its own."""
+    api.serve("Node", [node("worker-1", OWN), node("b", OWN), {"metadata": {"name": "c", "uid": "c"}, "status": {"nodeInfo": 5}}])
+    written, said = play(tmp_path, api, nodes=1)
+    assert not written and "the kubelets of worker-1, b tell one boot ID" in said, said
+
+
+def test_a_node_that_left_the_cluster_after_the_inventory_was_read_is_not_written_on(tmp_path: pathlib.Path, api: Api) -> None:
+    written, said = play(tmp_path, api, nodes=1, rdma_listed_by_cluster=True)
+    assert not written and "the cluster has no Node worker-1" in said, said
+
+
+def test_a_host_of_an_admin_needs_no_node(tmp_path: pathlib.Path, api: Api) -> None:
+    written, said = play(tmp_path, api, nodes=1)
+    assert written == {"worker-1"}, said
+
+
+def shows(text: typing.Any) -> _confirmed.Say:
+    return lambda _command: {"rc": 0, "stdout": text}
+
+
+@pytest.mark.parametrize(
+    ("shown", "told", "right"),
+    [
+        ("00112233-4455-6677-8899-aabbccddeeff", "00112233-4455-6677-8899-AABBCCDDEEFF", True),
+        ("33221100-5544-7766-8899-aabbccddeeff", "00112233-4455-6677-8899-aabbccddeeff", True),
+        ("4c4c4544-0035-3510-8054-c6c04f503347", "00112233-4455-6677-8899-aabbccddeeff", False),
+        # nothing to compare: no root, none set, the ID of an operating system in its place
+        ("", "00112233-4455-6677-8899-aabbccddeeff", True),
+        ("cat: /sys/class/dmi/id/product_uuid: Permission denied", "00112233-4455-6677-8899-aabbccddeeff", True),
+        ("03000200-0400-0500-0006-000700080009", "00112233-4455-6677-8899-aabbccddeeff", True),
+        ("4c4c4544-0035-3510-8054-c6c04f503347", "0123456789abcdef0123456789abcdef", True),
+        ("4c4c4544-0035-3510-8054-c6c04f503347", "", True),
+    ],
+)
+def test_the_machine_is_compared_too_where_both_tell_it(shown: str, told: str, right: bool, api: Api) -> None:
+    """The boot ID alone may be known to others."""
+    api.serve("Node", [node("worker-1", OWN, systemUUID=told)])
+    with contextlib.nullcontext() if right else pytest.raises(RdmaError, match="shows the UUID 4c4c4544"):
+        _confirmed._compare(api.client(api.url), "worker-1", True, "run-1", shows(f"{OWN}\n{shown}\n"))
+
+
+@pytest.mark.parametrize("text", [None, "", "\n", "no\nboot", f"\n{OWN}\n"])
+def test_a_machine_that_shows_no_boot_is_not_written_on(text: typing.Any, api: Api) -> None:
+    api.serve("Node", [node("worker-1", OWN)])
+    with pytest.raises(RdmaError, match="shows no boot ID"):
+        _confirmed._compare(api.client(api.url), "worker-1", True, "run-1", shows(text))
+
+
+def test_the_boots_of_all_nodes_are_read_once_a_minute_and_those_of_each_run_alone(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node in question is always asked anew, so that it can't tell another boot meanwhile."""
+    now = [1000.0]
+    monkeypatch.setattr(_confirmed.time, "time", lambda: now[0])
+    cluster = api.client(api.url)
+
+    def compare(run: str = "run-1") -> None:
+        _confirmed._compare(cluster, "worker-1", True, run, shows(f"{OWN}\n"))
+
+    def asked() -> int:
+        return api.requests["list /api/v1/nodes"]
+
+    api.serve("Node", [node("worker-1", OWN), node("b", ANOTHER)])
+    compare()
+    assert asked() == 2
+    compare()
+    assert asked() == 3
+    compare("run-2")
+    assert asked() == 5
+    api.put("Node", node("worker-1", ANOTHER))
+    with pytest.raises(RdmaError, match="the kubelets of worker-1, b tell one"):
+        _confirmed._compare(cluster, "worker-1", True, "run-1", shows(f"{ANOTHER}\n"))
+    api.put("Node", node("worker-1", OWN))
+    api.put("Node", node("b", OWN))
+    now[0] += 60
+    with pytest.raises(RdmaError, match="the kubelets of worker-1, b tell one"):
+        compare()

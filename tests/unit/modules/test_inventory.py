@@ -115,6 +115,7 @@ def test_nodes_are_reached_by_pods_and_grouped_by_what_they_are(server: str, tmp
     assert first["ansible_connection"] == "linerate.rdma.pod" and first["ansible_python_interpreter"] == "/usr/bin/python3" and first["rack"] == "11"
     assert (second["ansible_connection"], second["ansible_host"]) == ("ansible.builtin.ssh", "10.0.0.12")
     assert third["ansible_connection"] == "ansible.builtin.ssh" and "ansible_host" not in third
+    assert all(values["rdma_listed_by_cluster"] is True for values in variables.values())
     assert {values["rdma_kubeconfig"] for values in variables.values()} == {config}
     groups = {name: item["hosts"] for name, item in listed.items() if name.startswith(("os_", "model_", "pool_", "zone_", "role_")) and "hosts" in item}
     assert groups == {

@@ -33,10 +33,13 @@ class Api(LeaseHolder):
     def __init__(self) -> None:
         super().__init__()
         self.done: typing.List[typing.Any] = []
+        self.pods = ["linerate-a"]
+        self.after_delete: typing.Callable[[], None] = lambda: None
 
     def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
-        metadata = {"name": "linerate-a", "namespace": "test", "uid": "u", "labels": {"linerate.rdma/run": "run-1"}}
-        return Listing(({"kind": kind, "metadata": metadata},) if kind == "Pod" and not self.done else (), "1")
+        metadata = {"namespace": "test", "uid": "u", "labels": {"linerate.rdma/run": "run-1"}}
+        left = self.pods if kind == "Pod" and not self.done else ()
+        return Listing(tuple({"kind": kind, "metadata": {"name": name, **metadata}} for name in left), "1")
 
     def serves(self, group: str) -> bool:
         return False
@@ -62,6 +65,7 @@ class Api(LeaseHolder):
             return super().delete(kind, namespace, name, only=only)
         self.guard()
         self.done.append((name, (self.lease or {}).get("spec", {}).get("holderIdentity", "").partition("@")[0], dry_run))
+        self.after_delete()
         return True
 
 
@@ -110,6 +114,21 @@ def test_a_second_run_deletes_no_pod_of_the_first_one(api: Api, folder: FactFold
     assert "kubectl delete lease linerate-rdma -n default" in result["failure"]["remedy"]
     fact = folder.read("applied")
     assert fact is not None and fact.error == result["msg"], "the stage must learn of it"
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["taken by another run", "deleted"])
+def test_a_lease_that_is_lost_between_two_writes_stops_the_second(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str], taken: bool) -> None:
+    """At once, and not at the next renewal: the second pod may be one of the run that has the Lease now."""
+
+    def lose() -> None:
+        api.lease = None
+        if taken:
+            held_by(api, "run-3", "boot2/ns/77/100")
+
+    api.pods, api.after_delete = ["linerate-a", "linerate-b"], lose
+    code, result = run("custom_resources", of_run(folder, **PODS), capsys)
+    assert (code, api.done) == (1, [("linerate-a", "run-2", False)])
+    assert result["failure"]["kind"] == "LeaseLost" and ("run-3" in result["msg"]) is taken
 
 
 def test_pods_of_a_run_that_is_dead_go(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:

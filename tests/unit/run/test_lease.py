@@ -18,7 +18,6 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import (
     BETWEEN,
-    DEADLINE,
     NAME,
     NAMESPACE,
     RENEWAL,
@@ -198,7 +197,7 @@ def test_a_run_takes_it_keeps_it_and_gives_it_back(api: FakeApi, clock: Clock) -
     take(mine, clock)
     assert seen(api) == ("run-1@control-1", WORKING, 0)
     with mine.working(stays=True):
-        mine.check()
+        mine.ask()
     assert seen(api) == ("run-1@control-1", BETWEEN, 0)
     # the next module of the run
     clock.pause(BETWEEN - 1)
@@ -285,7 +284,7 @@ def test_a_run_of_this_machine_that_was_killed_is_taken_over_at_once(api: FakeAp
 def test_the_run_that_lost_it_writes_nothing_more(api: FakeApi, clock: Clock) -> None:
     first = keeper(api, clock)
     take(first, clock)
-    cluster = api.client(api.url).guarded(first.check)
+    cluster = api.client(api.url).guarded(lambda: typing.cast(None, first.ask()))
     cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "test"}})
     # it hangs, and another run takes over
     clock.pause(WORKING + SKEW + 1)
@@ -372,19 +371,29 @@ def test_of_two_that_want_it_the_server_takes_one(api: FakeApi, clock: Clock) ->
 
 
 def test_a_server_that_is_away_is_asked_again_and_nothing_is_written_meanwhile(api: FakeApi, clock: Clock) -> None:
-    mine = keeper(api, clock)
+    mine = keeper(api, clock, pause=clock.pause)
     take(mine, clock)
-    mine.check()
+    mine.ask()
     api.stop()
     answers = iter([False, False, True])
     mine.keep(lambda seconds: next(answers))
-    mine.check()
-    clock.now += DEADLINE + 1
     with pytest.raises(ApiError, match="no answer from the API server"):
-        mine.check()
+        mine.ask()
     api.start()
-    mine.check()
+    mine.ask()
     assert spec(api)[0] == "run-1@control-1"
+
+
+def test_a_lease_that_another_run_has_taken_meanwhile_allows_no_write_any_more(api: FakeApi, clock: Clock) -> None:
+    """Not even in the first seconds after a renewal: the other run may change the cluster now."""
+    mine, other = keeper(api, clock), keeper(api, clock, TWO)
+    take(mine, clock)
+    mine.ask()
+    api.write("DELETE", PATH, {})
+    take(other, clock)
+    with pytest.raises(LeaseLost, match="run-2"):
+        mine.ask()
+    other.ask()
 
 
 def test_the_thread_renews_until_it_is_over_or_lost(api: FakeApi, clock: Clock) -> None:
@@ -403,7 +412,7 @@ def test_the_thread_renews_until_it_is_over_or_lost(api: FakeApi, clock: Clock) 
     assert waits == [RENEWAL] * 3
     assert api.requests[f"put {PATH}"] == 2
     with pytest.raises(LeaseLost, match="nobody has it now"):
-        mine.check()
+        mine.ask()
 
 
 def test_a_module_works_under_a_thread_that_renews(api: FakeApi, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,7 @@ VARIABLES = (
     "rdma_observers",
     "rdma_observers_image",
     "rdma_observers_namespace",
+    "rdma_listed_by_cluster",
     "rdma_strict_images",
     "rdma_disruption",
     "rdma_report_dir",

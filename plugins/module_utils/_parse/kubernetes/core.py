@@ -12,6 +12,7 @@ from ..._model.boundary.kubernetes import LABEL, LABEL_KEY, RESOURCE, SUBDOMAIN,
 from ..._model.boundary.words import IMAGE, WORD
 from ..._model.disruption import Budget, ClusterPod
 from ..._model.errors import ParseError
+from ..._model.identity import Boot, uuid_of
 from ..._model.kubernetes import ClusterNode, Workload
 from ..._model.marks import RUN_LABEL, is_ours
 from ..limits import MIB, decode_json
@@ -45,6 +46,15 @@ def node(resource: Resource) -> ClusterNode:
 def system_uuid(resource: Resource) -> str:
     """What the kubelet of a v1 Node calls its machine; empty where it does not say."""
     return str(mapping_at(resource, "status", "nodeInfo").get("systemUUID") or "")
+
+
+def boot_of(resource: Resource) -> Boot:
+    """What the kubelet of a v1 Node tells of the boot and of the machine; what is no UUID, or one that nobody has set, is not told.
+
+    :raises ResourceError: no Node
+    """
+    told = mapping_at(resource, "status", "nodeInfo")
+    return Boot(uuid_of(told.get("bootID")), uuid_of(told.get("systemUUID")))
 
 
 def internal_address(resource: Resource) -> typing.Optional[HostAddress]:
