@@ -133,9 +133,15 @@ class World(FakeApi):
         if method == "PATCH":
             # the API server asks for both where the object is not there
             self._ask("create", path)
-        words = self.refuses.get(str(body.get("kind"))) if method == "PATCH" else None
+        words = self.refuses.get(str(body.get("kind"))) if method in ("PATCH", "POST") else None
         if words:
             return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": words}
+        found = super().object(path) if method == "PATCH" and "kind" not in body else None
+        if found is not None:
+            # a merge patch, as labels are written by one
+            labels = {**found["metadata"].get("labels", {}), **body["metadata"].get("labels", {})}
+            metadata = {**found["metadata"], **body["metadata"], "labels": {key: value for key, value in labels.items() if value is not None}}
+            body = {**found, "metadata": metadata}
         return super().write(method, path, body, dry_run)
 
     def remove(self, path: str, item: Resource) -> None:

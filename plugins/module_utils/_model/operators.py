@@ -223,6 +223,11 @@ class OperatorsSeen:
     hosts: typing.Tuple[DriverHost, ...] = ()
     errors: typing.Tuple[str, ...] = ()
 
+    def held_by_olm(self, operator: Operator) -> typing.Tuple[OlmObject, ...]:
+        """What OLM has of it. Editors can make a Subscription in their namespace, which installs nothing: there a ClusterServiceVersion alone counts."""
+        usual = operator.package.namespace if operator.package else ""
+        return tuple(item for item in self.packages.get(operator.name, ()) if item.kind == "ClusterServiceVersion" or item.namespace == usual)
+
 
 def job_needs(job: Job) -> JobNeeds:
     return JobNeeds(job.kind, job.gpus_per_node, job.queue or "")

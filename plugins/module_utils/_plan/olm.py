@@ -63,7 +63,7 @@ def _examine(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: Se
     if beside:
         why = f"{wish.package} and {beside[0].package} share namespace {wish.namespace} and are to watch different ones, and a namespace has one OperatorGroup"
         raise _Refusal(why, "Give them the same target_namespaces, or namespaces of their own")
-    found = subscriptions_of(wish.package, seen)
+    found = subscriptions_of(wish, seen)
     if len(found) > 1:
         places = ", ".join(item.place for item in found)
         remedy = "Keep one of them: kubectl -n NAMESPACE delete subscriptions.operators.coreos.com NAME, and then its ClusterServiceVersion"

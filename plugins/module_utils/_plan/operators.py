@@ -131,7 +131,7 @@ def _ours_to_make(operator: Operator, chart: Chart, seen: OperatorsSeen) -> bool
     found = next((item for item in seen.controllers if item.operator == operator.name), None)
     if found is None:
         # labels that somebody writes would be written twice
-        return not seen.packages.get(operator.name) and not (operator.name == NFD and seen.labelled)
+        return not seen.held_by_olm(operator) and not (operator.name == NFD and seen.labelled)
     same = (found.release, found.name.partition("/")[0]) == (chart.release, chart.namespace)
     return found.origin == "helm" and same and (operator.name == SRIOV or operator.name in seen.made)
 

@@ -20,6 +20,7 @@ from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import core
 from .._parse.kubernetes import observers as parse
 from .._parse.kubernetes.resource import name_of
+from .._parse.kubernetes.tenancy import adds_to, strangers
 from .._render.names import RUN_LABEL, owner
 from .._render.observers import POD_LABELS, objects
 from .watch import Feed, WatchFeed
@@ -41,6 +42,18 @@ class ForeignNamespace(RdmaError):
     def __init__(self, namespace: str) -> None:
         seen = f"the namespace {namespace} is there, and not the collection's: it has no label {LABEL}. Nothing was changed"
         remedy = f"Give the observers another namespace; or, if it is for them: kubectl label namespace {namespace} {LABEL}={PREPARED}"
+        super().__init__(seen, remedy)
+
+
+class TakenNamespace(RdmaError):
+    """Somebody else made a namespace of the observers' name while a run was about to."""
+
+    def __init__(self, namespace: str) -> None:
+        seen = f"the namespace {namespace} is not the one that this run made or looked at: somebody else made one since. No observer was started in it"
+        remedy = (
+            f"See who made it: kubectl get namespace {namespace} -o yaml; kubectl get rolebindings -n {namespace} -o wide. Delete it and run again; "
+            "or have an admin prepare it: kubectl apply -f docs/rbac/observers.yml"
+        )
         super().__init__(seen, remedy)
 
 
@@ -88,6 +101,8 @@ class Observers:
         self._clock = clock
         self._pause = pause
         self._say = say
+        #: uid of the namespace that this call has made, or has taken as it is
+        self._uid = ""
 
     def look(self) -> Stand:
         """What there is.
@@ -117,17 +132,18 @@ class Observers:
         :raises RdmaError: the API server or a webhook refuses an object, the namespace is somebody else's, or what is left does not go
         """
         stand, swept = self.look(), typing.cast(typing.List[Outcome], [])
-        if stand.going or (stand.run and stand.run != owner(mine).get(RUN_LABEL)):
-            self._say(f"observers: sweeping what run {stand.run or 'without a name'} has left in the namespace {self._namespace}")
+        definitions = objects(wanted, stand.whose == "prepared")
+        why = self._why_sweep(stand, mine, definitions)
+        if why:
+            self._say(f"observers: sweeping the namespace {self._namespace}: {why}")
             swept = self._remove(stand, check_mode)
             stand = dataclasses.replace(stand, daemon=None) if stand.whose == "prepared" else Stand(None, "none")
-        definitions = objects(wanted, stand.whose == "prepared")
         if check_mode and swept:
             # nobody can judge what comes in the place of what is still there
             made = [Outcome(_applied(item, "unjudged"), None, stable(item)) for item in definitions]
             return (*swept, *made), self._not_started(wanted, nodes)
         try:
-            applied = self._apply(definitions, check_mode)
+            applied = self._apply(definitions, stand, check_mode)
             if check_mode and any(item.changed for item in applied):
                 return applied, self._not_started(wanted, nodes)
             facts = (
@@ -141,7 +157,76 @@ class Observers:
             raise
         return (*swept, *applied), facts
 
-    def _apply(self, definitions: typing.Iterable[Resource], check_mode: bool) -> typing.Tuple[Outcome, ...]:
+    def _why_sweep(self, stand: Stand, mine: str, definitions: typing.Sequence[Resource]) -> str:
+        """Why what is there is removed before anything is made; empty where there is nothing, or it is used as it is.
+
+        Labels are no proof: whoever makes a namespace chooses them. A namespace of ours that is there is used where that gives it nothing that it has not
+        already, and nobody else has rights in it. Else it is removed, and made anew.
+        """
+        if stand.going:
+            return "it is being deleted"
+        if stand.run and stand.run != owner(mine).get(RUN_LABEL):
+            return f"run {stand.run} has left observers in it"
+        if stand.namespace is None or stand.whose != "own":
+            return ""
+        # one at a time: a kind of which there is none is not asked for
+        for definition in (item for item in definitions if item["kind"] in ("Namespace", "Role", "RoleBinding")):
+            kind = definition["kind"]
+            found = stand.namespace if kind == "Namespace" else self._find(kind, self._namespace, name_of(definition))
+            added = adds_to(found, definition, RUN_LABEL)
+            if added:
+                return f"the collection did not make it: {added}"
+        others = strangers(self._cluster.list("RoleBinding", self._namespace).items, self._namespace)
+        return f"others have rights in it: {'; '.join(others[:5])}" if others else ""
+
+    def _apply(self, definitions: typing.Sequence[Resource], stand: Stand, check_mode: bool) -> typing.Tuple[Outcome, ...]:
+        """The DaemonSet last, and only in the namespace that this call has made or taken.
+
+        :raises TakenNamespace: it is another one
+        """
+        if check_mode and stand.namespace is None:
+            return self._accepted(definitions, check_mode)
+        around = [self._hold(item, stand, check_mode) for item in definitions if item["kind"] == "Namespace"]
+        if stand.namespace is not None:
+            self._uid = str(stand.namespace["metadata"].get("uid"))
+        inside = [item for item in definitions if item["kind"] != "Namespace"]
+        made = self._accepted(inside[:-1], check_mode)
+        if not check_mode:
+            found = self._find("Namespace", "", self._namespace)
+            if found is None or found["metadata"].get("uid") != self._uid or found["metadata"].get("deletionTimestamp"):
+                raise TakenNamespace(self._namespace)
+        return (*around, *made, *self._accepted(inside[-1:], check_mode))
+
+    def _hold(self, definition: Resource, stand: Stand, check_mode: bool) -> Outcome:
+        """Make the namespace, which fails where there is one; or write into the own one that is there which run owns it.
+
+        :raises TakenNamespace: somebody made one, or made it anew
+        """
+        try:
+            if stand.namespace is None:
+                made = {"kind": "Namespace", **self._cluster.create(definition)}
+                self._uid = str(made["metadata"].get("uid"))
+                return Outcome(_applied(made, "created"), None, stable(made))
+            before = stand.namespace
+            run = definition["metadata"]["labels"].get(RUN_LABEL)
+            if (before["metadata"].get("labels") or {}).get(RUN_LABEL) == run:
+                return Outcome(_applied(before, "unchanged"), stable(before), stable(before))
+            after = {**before, "metadata": {**before["metadata"], "labels": {**before["metadata"]["labels"], RUN_LABEL: run}}}
+            if not check_mode:
+                # the uid has the server refuse it for another namespace of this name
+                change = {"metadata": {"uid": before["metadata"]["uid"], "labels": {RUN_LABEL: run}}}
+                after = {"kind": "Namespace", **self._cluster.patch("Namespace", "", self._namespace, change)}
+            return Outcome(_applied(before, "changed"), stable(before), stable(after))
+        except ApiError as error:
+            if error.status == 409:
+                raise TakenNamespace(self._namespace) from error
+            if error.status == 0:
+                raise
+            seen = f"the API server refuses the observers: Namespace {self._namespace}: {error.text}"
+            raise RdmaError(seen, RIGHTS if error.status == 403 else "Correct what it names, and run the task again") from error
+
+    def _accepted(self, definitions: typing.Iterable[Resource], check_mode: bool) -> typing.Tuple[Outcome, ...]:
+        """:raises RdmaError: the API server refuses one"""
         applied = apply_all(self._cluster, [("", item) for item in definitions], check_mode, self._clock, self._pause)
         refused = [item.applied for item in applied if item.applied.action == "refused"]
         if refused:
@@ -154,6 +239,8 @@ class Observers:
         """Ask for the deletion of what this call has made, and wait for nothing: the run is at its end."""
         with contextlib.suppress(RdmaError):
             stand = self.look()
+            if stand.namespace is None or stand.namespace["metadata"].get("uid") != self._uid:
+                return
             if self._kept(stand, 0.0) is not None:
                 stand = dataclasses.replace(stand, whose="prepared")
             for kind, namespace, found in self._removable(stand):

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import typing
 
-from .._check.controllers.olm import Next, Place, Seen, judge
+from .._check.controllers.olm import Next, Place, Seen, judge, uncounted
 from .._model.apply import AppliedObject
 from .._model.errors import RdmaError
 from .._model.olm import GROUP, ORIGINALS, OlmFacts, OperatorStand, OperatorWish
@@ -109,6 +109,9 @@ class Installer:
         """
         refuse_without_olm(self._cluster)
         seen = look(self._cluster, [wish.package for wish in wishes])
+        for wish in wishes:
+            for place in uncounted(wish, seen):
+                self._say(f"0 s  {wish.package}: Subscription {place} has installed nothing, and is not in namespace {wish.namespace}: it does not count")
         arranged = arrange(wishes, seen)
         self._outcomes = list(apply_all(self._cluster, arranged.objects, check_mode, self._clock, self._pause))
         refused = {stand.package: stand for stand in (*arranged.refused, *self._not_made(arranged))}

@@ -142,7 +142,7 @@ def test_what_a_dead_run_has_left_is_swept_first(worlds: Worlds, call: Call, tmp
     assert (code, answer["ready"]) == (0, 1)
     assert labels(world)["linerate.rdma/run"] == "run-2" and world.all("Namespace")[0]["metadata"]["uid"] != uid
     lines = progress.read_text(encoding="utf-8")
-    assert "sweeping what run run-1 has left" in lines and "1 of 1 nodes have an observer" in lines
+    assert "run run-1 has left observers in it" in lines and "1 of 1 nodes have an observer" in lines
 
 
 def lease_of(world: World) -> Resource:

@@ -171,6 +171,21 @@ def test_a_subscription_of_somebody_else_is_used_and_not_touched(served: Served)
     assert world.writes() == []
 
 
+@pytest.mark.parametrize("marks", [{}, OURS])
+@pytest.mark.parametrize("before", [False, True])
+def test_a_subscription_of_a_tenant_that_installed_nothing_does_not_count(served: Served, marks: typing.Mapping[str, str], before: bool) -> None:
+    """The role edit lets make one in any namespace, with any label; without an OperatorGroup OLM does nothing by it."""
+    world = served()
+    if before:
+        run(world)
+    world.serve("Subscription", [], "mallory")
+    theirs = subscription("x", spec={"name": "nfd"})
+    world.have({**theirs, "metadata": {**theirs["metadata"], "namespace": "mallory", "labels": dict(marks)}})
+    answer = run(world)
+    assert (answer.only.phase, answer.only.subscription, bool(answer.changed)) == ("ready", f"{SPACE}/nfd", not before)
+    assert any("Subscription mallory/x has installed nothing" in line for line in answer.said)
+
+
 def test_a_plan_of_somebody_else_is_not_approved(served: Served) -> None:
     world = served()
     world.have(subscription())

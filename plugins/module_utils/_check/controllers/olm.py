@@ -72,14 +72,25 @@ class Next(typing.NamedTuple):
     services: typing.Tuple[Place, ...] = ()
 
 
-def subscriptions_of(package: str, seen: Seen) -> typing.Tuple[Subscription, ...]:
-    """All of a package, in whatever namespace."""
-    return tuple(item for _place, item in sorted(seen.subscriptions.items()) if item.package == package)
+def subscriptions_of(wish: OperatorWish, seen: Seen) -> typing.Tuple[Subscription, ...]:
+    """All of a package that count: those in its namespace, and those that have installed it elsewhere.
+
+    Whoever may edit a namespace can make a Subscription there, with any label. OLM installs nothing by it without an OperatorGroup, which only an admin of
+    the cluster makes; and what OLM says of it, in its status and by a ClusterServiceVersion, no editor can write.
+    """
+    found = (item for _place, item in sorted(seen.subscriptions.items()) if item.package == wish.package)
+    return tuple(item for item in found if item.namespace == wish.namespace or (item.installed and (item.namespace, item.installed) in seen.versions))
+
+
+def uncounted(wish: OperatorWish, seen: Seen) -> typing.Tuple[str, ...]:
+    """Namespace and name of each Subscription of the package that does not count."""
+    counted = subscriptions_of(wish, seen)
+    return tuple(item.place for _place, item in sorted(seen.subscriptions.items()) if item.package == wish.package and item not in counted)
 
 
 def subscription_of(wish: OperatorWish, seen: Seen) -> typing.Optional[Subscription]:
-    """The Subscription that stands for a wish: the one where it belongs, else the one that is there at all."""
-    found = subscriptions_of(wish.package, seen)
+    """The Subscription that stands for a wish: the one where it belongs, else the one that has installed it elsewhere."""
+    found = subscriptions_of(wish, seen)
     return next((item for item in found if item.namespace == wish.namespace), found[0] if found else None)
 
 

@@ -58,7 +58,7 @@ def _absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Fi
     operator, expected = row.operator, _expected(row)
     if served_by_labels(row, seen, nodes):
         return ok(CHECK, operator.name, f"none, and all {len(nodes)} nodes carry the labels", expected)
-    objects = seen.packages.get(operator.name, ())
+    objects = seen.held_by_olm(operator)
     if objects and _succeeded(objects) and operator.configuration and not _configured(row, seen):
         package = operator.package.namespace if operator.package else ""
         why = f"OLM has installed it, and it does nothing without a {operator.configuration}. {operator.lack}"
