@@ -104,7 +104,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Ob
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe, observe_stack, read_job, runtimes
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import read_documents
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import MOST_FILE, read_documents
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import namespace_of
 
 KINDS = ["PyTorchJob", "TrainJob", "MPIJob", "JobSet", "Job", "StatefulSet", "Pod"]
 
@@ -113,11 +114,12 @@ def read_file(path: str) -> typing.List[typing.Dict[str, typing.Any]]:
     """:raises RdmaError: it can't be read, or holds no objects"""
     try:
         with open(path, encoding="utf-8") as file:
-            return read_documents(file.read())
+            # one more character than a file may have shows that it is larger; the rest of it stays where it is
+            return read_documents(file.read(MOST_FILE + 1), MOST_FILE)
     except (OSError, UnicodeDecodeError) as error:
         raise RdmaError(f"{path}: {getattr(error, 'strerror', None) or 'it is no text in UTF-8'}") from error
     except RdmaError as error:
-        raise RdmaError(f"{path}: {error.seen}") from error
+        raise RdmaError(f"{path}: {error.seen}", error.remedy) from error
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
@@ -136,8 +138,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     findings: typing.Tuple[Finding, ...] = ()
     if cluster is not None:
         resources += runtimes(cluster, jobs)
-        namespaces = {str((job.get("metadata") or {}).get("namespace") or "default") for job in jobs}
+        namespaces = set(filter(None, map(namespace_of, jobs)))
         running = [(options["namespace"], options["name"])] if options["name"] else []
+        # of a job whose namespace is refused, lint says so
         world = observe(cluster, namespaces, running, {name: item.value for name, item in answers.items() if item.value is not None})
         findings = check(jobs, resources, world, observe_stack(cluster, namespaces))
     return verdict(module, "job", (*lint(jobs, resources, world), *findings), waivers)

@@ -174,6 +174,14 @@ class FakeApi:
             yield b"".join(event for _number, event in fresh)
 
 
+class Paged:
+    """The pages of a played cluster that lists: all objects are one of them."""
+
+    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
+        listed = typing.cast(Cluster, self).list(kind, namespace, *([selector] if selector else []))
+        return iter(listed.items)
+
+
 class LeaseHolder:
     """What a played cluster needs beside its own objects, so that a module can hold the Lease. Whoever writes is asked whether it may.
 

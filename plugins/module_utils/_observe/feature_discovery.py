@@ -37,14 +37,14 @@ def observe(cluster: Cluster) -> typing.Tuple[FeatureDiscovery, ...]:
 
     :raises ApiError: the server cannot be reached, or does not let us list DaemonSets or pods
     """
-    return tuple(_observe(cluster, daemon) for daemon in cluster.list("DaemonSet").items if is_worker(daemon))
+    return tuple(_observe(cluster, daemon) for daemon in cluster.pages("DaemonSet") if is_worker(daemon))
 
 
 def _observe(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
     metadata = daemon["metadata"]
     owned = [
         pod
-        for pod in cluster.list("Pod", metadata["namespace"]).items
+        for pod in cluster.pages("Pod", metadata["namespace"])
         if any(owner.get("uid") == metadata.get("uid") for owner in pod["metadata"].get("ownerReferences") or [])
     ]
     stands = {str(pod.get("spec", {}).get("nodeName", "")): state_of_pod(pod) for pod in owned}

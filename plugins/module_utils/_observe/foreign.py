@@ -9,10 +9,8 @@ import typing
 
 from .._parse.kubernetes.foreign import ApiResource, judge, resources, versions
 from .._parse.kubernetes.resource import Resource, ResourceError
-from .kubernetes import PAGE, ApiError, Clock, Cluster
+from .kubernetes import METADATA, PAGE, ApiError, Clock, Cluster
 
-#: metadata alone: what Secrets hold never comes here. A server that does not know the form sends whole objects [kubernetes.io, API concepts]
-_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 #: seconds between two looks while objects of the namespace are being deleted
 _LOOK = 2.0
 #: of the objects that keep a namespace, those that are named
@@ -88,7 +86,7 @@ def _objects(cluster: Cluster, resource: ApiResource, namespace: str, unread: ty
     path, rest = f"{resource.base}/namespaces/{namespace}/{resource.plural}", ""
     try:
         while True:
-            data = cluster.read(path, [("limit", str(PAGE)), *([("continue", rest)] if rest else [])], _METADATA)
+            data = cluster.read(path, [("limit", str(PAGE)), *([("continue", rest)] if rest else [])], METADATA)
             # an empty list of metadata has null for its items
             items = [] if data.get("items", False) is None else data.get("items")
             if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):

@@ -11,16 +11,19 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import random
+import re
 import shlex
 import time
 import typing
 
+from .._model.boundary.form import shown
 from .._model.errors import ParseError, RdmaError
 from .._model.kubernetes import CommandResult, Container
 from .._model.operand import one_line, part_of_path
 from .._parse.kubernetes.core import status_message
 from .._parse.kubernetes.refusal import explain
-from .._parse.limits import MIB, MOST_DEPTH, decode_answer, decode_json
+from .._parse.kubernetes.resource import title_of
+from .._parse.limits import MIB, MOST_DEPTH, decode_answer, decode_json, values_of
 from .._parse.pods.framing import ERROR, STDOUT
 from .._parse.pods.shell import Stream
 from .channels import Channels, Refused, Way
@@ -125,24 +128,40 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "SriovOperatorConfig": ("/apis/sriovnetwork.openshift.io/v1", "sriovoperatorconfigs", True),
 }
 
-#: objects of one answer, where a kind may have many
-PAGE = 500
+#: objects of one answer, where a kind may have many. It is asked for fewer where these are larger than a page may be
+PAGE, FEWER = 500, 4
+#: bytes of a page, and values in it. 500 nodes have 15 MB and 600,000 values, 500 pods less; the memory of so many values is 100 to 250 MiB
+MOST_PAGE, MOST_PAGE_VALUES = 32 * MIB, 1_000_000
+#: values of a list that is held as a whole: 5,000 nodes have 6,000,000
+MOST_HELD = 8_000_000
 #: lines of a log that are asked for, and bytes that are taken of it: the kubelet of the node sends it
 LOG_LINES, MOST_LOG = 20_000, 16 * MIB
 #: bytes of one object. etcd takes 1.5 MiB of what is asked to be written, and the event around it has a few more
 MOST_OBJECT = 8 * MIB
 #: values in it: with their memory of 72 bytes each, they cost 16 MiB
 MOST_VALUES = 16 * MIB // 72
-#: bytes of a list, which is no answer of one node: 5,000 nodes have 150 MB, and a page of 500 objects that are as large as etcd takes them 750
+#: bytes of an answer that no page divides: PackageManifests of all catalogs, which an admin adds, and what the API server tells of itself
 MOST_LIST = 768 * MIB
 #: bytes of YAML in a ConfigMap. PyYAML takes half a second for it; those that are read have a few thousand
 MOST_YAML = 32 * 1024
+#: characters of a file with objects, and of a Helm chart, which has definitions of 2 MiB
+MOST_FILE, MOST_CHART = MIB, 16 * MIB
+#: characters of a scalar that YAML may take for a number
+_MOST_NUMBER, _NUMBER = 1000, re.compile(r"[-+]?[0-9][0-9_:.]*")
+_SPLIT = "Write what is repeated less often, or give the objects in several files"
 #: seconds to connect, and to wait for an answer
 TIMEOUT = (5.0, 30.0)
 #: the server ends a watch after this; with bookmarks about once a minute, silence beyond the second figure means a dead connection
 WATCH_SECONDS, WATCH_SILENCE = 600, 90.0
 #: seconds before the second attempt and the third one
 PAUSES = (1.0, 3.0)
+#: kinds that a server of its own has, which knows no pages: it answers with all objects whatever the limit is
+_WHOLE = ("PackageManifest",)
+#: metadata alone: what Secrets hold never comes here. A server that does not know the form sends whole objects [kubernetes.io, API concepts]
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+#: reason of an answer that is larger than its limit; names of objects in a message
+_TOO_LARGE, _NAMED = "TooLarge", 5
+_SHRINK = "Have who made such objects remove or shrink them (kubectl get -A -o json says how large each is), and run again"
 
 
 class ApiError(RdmaError):
@@ -222,22 +241,84 @@ def _limit_nodes(text: str) -> None:
             raise ValueError(f"nesting of more than {MOST_DEPTH} levels")
 
 
-def read_documents(text: str) -> typing.List[Resource]:
+def read_documents(text: str, most: int = MOST_CHART) -> typing.List[Resource]:
     """Objects of a file with one YAML document or several; a List counts as what is in it.
 
-    :raises RdmaError: no YAML, or a document that is no mapping
+    Aliases are taken, as a file may repeat itself. What they repeat counts as often as it stands there, so that a few lines can't become what has no end.
+
+    :param most: characters, of the text and of all that is in it with its aliases; a quarter of so many nodes
+    :raises RdmaError: no YAML, a document that is no mapping, or more than that
     """
+    if len(text) > most:
+        raise RdmaError(f"YAML of {len(text)} characters, expected {most} at most", _SPLIT)
     try:
-        documents = [document for document in yaml.safe_load_all(text) if document is not None]
+        documents = [document for document in yaml.load_all(text, Loader=_bounded(most)) if document is not None]
+    except _Unfolds as error:
+        raise RdmaError(str(error), _SPLIT) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise RdmaError(f"no YAML: {error}") from error
     found: typing.List[Resource] = []
     for document in documents:
-        items = document.get("items") if isinstance(document, dict) and str(document.get("kind", "")).endswith("List") else [document]
+        kind = document.get("kind") if isinstance(document, dict) else None
+        items = document.get("items") if isinstance(kind, str) and kind.endswith("List") else [document]
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise RdmaError(f"a document holds {type(document).__name__}, not a Kubernetes object")
         found += items
     return found
+
+
+class _Unfolds(Exception):
+    """A text of YAML that is more than it looks like."""
+
+
+def _bounded(most: int) -> typing.Any:
+    """A loader of YAML that counts what is in a text, with what aliases repeat.
+
+    :param most: characters of scalars; a quarter of so many nodes
+    """
+
+    class Bounded(yaml.SafeLoader):
+        def __init__(self, stream: str) -> None:
+            super().__init__(stream)
+            self._depth = self._deepest = self._nodes = self._characters = 0
+            self._sizes: typing.Dict[str, typing.Tuple[int, int, int]] = {}
+
+        def compose_document(self) -> typing.Any:
+            self._sizes = {}
+            return super().compose_document()
+
+        def compose_node(self, parent: typing.Any, index: typing.Any) -> typing.Any:
+            event = typing.cast(typing.Any, self).peek_event()
+            if isinstance(event, yaml.AliasEvent):
+                if event.anchor not in self._sizes:
+                    raise _Unfolds(f"alias *{shown(event.anchor)} of nothing, or of what it is in")
+                self._spend(*self._sizes[event.anchor])
+                return super().compose_node(parent, index)
+            nodes, characters, deepest, self._deepest = self._nodes, self._characters, self._deepest, self._depth
+            value = event.value if isinstance(event, yaml.ScalarEvent) else ""
+            if len(value) > _MOST_NUMBER and _NUMBER.fullmatch(value):
+                # numbers of base 60 take the square of their length
+                raise _Unfolds(f"a number of {len(value)} characters, expected {_MOST_NUMBER} at most")
+            self._spend(1, len(value), 1)
+            self._depth += 1
+            node = super().compose_node(parent, index)
+            self._depth -= 1
+            if event.anchor is not None:
+                self._sizes[event.anchor] = (self._nodes - nodes, self._characters - characters, self._deepest - self._depth)
+            self._deepest = max(self._deepest, deepest)
+            return node
+
+        def _spend(self, nodes: int, characters: int, levels: int) -> None:
+            self._nodes += nodes
+            self._characters += characters
+            if self._nodes > most // 4 or self._characters > most:
+                what = f"{most // 4} values" if self._nodes > most // 4 else f"{most} characters"
+                raise _Unfolds(f"YAML of more than {what}, with what its aliases repeat")
+            self._deepest = max(self._deepest, self._depth + levels)
+            if self._deepest > MOST_DEPTH:
+                raise _Unfolds(f"YAML with nesting of more than {MOST_DEPTH} levels")
+
+    return Bounded
 
 
 def _remedy(status: int, text: str) -> str:
@@ -283,6 +364,15 @@ class Listing:
 
     items: typing.Tuple[Resource, ...]
     version: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _Page:
+    """:ivar values: in its text"""
+
+    items: typing.Tuple[Resource, ...]
+    version: str
+    values: int
 
 
 class Cluster:
@@ -373,31 +463,72 @@ class Cluster:
 
         :raises ApiError: with ``absent`` when the server does not know the kind
         """
-        query = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields), ("limit", str(most or ""))) if value]
-        data = self._many(path_of(kind, namespace), query)
-        items = data.get("items")
-        if not isinstance(items, list):
-            raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path_of(kind, namespace)}")
-        named = {"kind": kind} if isinstance(kind, str) else {}
-        return Listing(tuple({**named, **item} for item in items), str(data.get("metadata", {}).get("resourceVersion", "")))
+        chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
+        if most or kind in _WHOLE:
+            data = self._many(path_of(kind, namespace), [*chosen, *([("limit", str(most))] if most else [])])
+            return Listing(tuple(_items(kind, data, path_of(kind, namespace))), _version_of(data))
+        found: typing.List[Resource] = []
+        version, held = "", 0
+        for page in self._pages(kind, namespace, chosen):
+            version, held = version or page.version, held + page.values
+            if held > MOST_HELD:
+                where = f"GET {path_of(kind, namespace)}"
+                first = f"those from {title_of(page.items[0])} on" if page.items else "the others"
+                raise ApiError(200, _TOO_LARGE, f"all objects have more than {MOST_HELD} values; {first} are not read", where, _SHRINK)
+            found += page.items
+        return Listing(tuple(found), version)
 
     def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
         """All objects of a kind, read in pages, so that not all of a large cluster is held at once.
 
         :param selector: label selector
-        :raises ApiError: as ``list``
+        :raises ApiError: as ``list``. Of an object that is larger than a page may be: after all the others, with its name
         """
-        path, rest = path_of(kind, namespace), ""
-        chosen = [("labelSelector", selector)] if selector else []
+        for page in self._pages(kind, namespace, [("labelSelector", selector)] if selector else []):
+            yield from page.items
+
+    def _pages(self, kind: Kind, namespace: str, chosen: typing.Sequence[typing.Tuple[str, str]]) -> typing.Iterator[_Page]:
+        """Pages of as many objects as have room in one: who may make an object decides how large it is, and there are 500 of them in the memory."""
+        path, rest, limit = path_of(kind, namespace), "", PAGE
+        large: typing.List[str] = []
         while True:
-            data = self._many(path, [("limit", str(PAGE)), *chosen, *([("continue", rest)] if rest else [])])
-            items = data.get("items")
-            if not isinstance(items, list):
-                raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path}")
-            yield from ({"kind": kind, **item} for item in items)
-            rest = str((data.get("metadata") or {}).get("continue") or "")
+            query = [("limit", str(limit)), *chosen, *([("continue", rest)] if rest else [])]
+            try:
+                body, values = _counted(self._call("get", path, query), f"GET {path}")
+                data = _decoded(body, 200, f"GET {path}")
+            except ApiError as error:
+                if error.reason != _TOO_LARGE:
+                    raise
+                if limit > 1:
+                    limit = max(1, limit // FEWER)
+                    continue
+                name, rest = self._passed(kind, path, query, error)
+                large.append(name)
+            else:
+                yield _Page(tuple(_items(kind, data, path)), _version_of(data), values)
+                rest = _metadata(data, "continue")
+                if values * FEWER <= MOST_PAGE_VALUES and len(body) * FEWER <= MOST_PAGE:
+                    limit = min(PAGE, limit * 2)
             if not rest:
-                return
+                break
+        if large:
+            names = ", ".join(large[:_NAMED]) + (f" and {len(large) - _NAMED} more" if len(large) > _NAMED else "")
+            seen = f"larger than {MOST_PAGE} bytes or {MOST_PAGE_VALUES} values, and not read: {names}"
+            raise ApiError(200, _TOO_LARGE, seen, f"GET {path}", _SHRINK)
+
+    def _passed(self, kind: Kind, path: str, query: typing.Sequence[typing.Tuple[str, str]], error: ApiError) -> typing.Tuple[str, str]:
+        """Name of the one object that is too large, of its metadata alone, and what goes on behind it.
+
+        :raises ApiError: the metadata is as large, or it is not of one object
+        """
+        body, _values = _counted(self._call("get", path, query, header_params={"Accept": METADATA}), f"GET {path}")
+        data = _decoded(body, 200, f"GET {path}")
+        items = list(_items(kind, data, path))
+        if len(items) != 1:
+            raise error
+        metadata = items[0].get("metadata")
+        space = metadata.get("namespace") if isinstance(metadata, dict) else ""
+        return title_of(items[0]) + (f" in namespace {shown(space)}" if space else ""), _metadata(data, "continue")
 
     def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
         """Events since ``version``, until the server ends the watch. The connection is there when this returns.
@@ -639,29 +770,70 @@ def again(attempt: typing.Callable[[], T]) -> T:
     return attempt()
 
 
-def _body(response: typing.Any, where: str, what: str, most: int) -> bytes:
-    """:raises ApiError: it is larger than that, or broke off"""
+def _body(response: typing.Any, where: str, what: str, most: int, most_values: int = 0) -> bytes:
+    """:param most_values: of JSON; 0 for any
+    :raises ApiError: it is larger than that, or broke off
+    """
     said = bytearray()
+    values = 0
     try:
         for part in response.stream(65536, decode_content=True):
             said += part
-            if len(said) > most:
+            values += values_of(part) if most_values else 0
+            if len(said) > most or values > most_values:
                 response.close()
-                raise ApiError(response.status, "TooLarge", f"the {what} has more than {most} bytes", where)
+                limit = f"{most} bytes" if len(said) > most else f"{most_values} values"
+                raise ApiError(response.status, _TOO_LARGE, f"the {what} has more than {limit}", where)
     except (HTTPError, OSError) as error:
         raise ApiError(0, "Unreachable", f"the answer broke off: {error}", where) from error
     return bytes(said)
 
 
+def _counted(response: typing.Any, where: str) -> typing.Tuple[bytes, int]:
+    """A page, and how many values it has.
+
+    :raises ApiError: it is larger than a page may be, or broke off
+    """
+    body = _body(response, where, "page", MOST_PAGE, MOST_PAGE_VALUES)
+    return body, values_of(body)
+
+
 def _object(response: typing.Any, where: str, most_bytes: int = MOST_OBJECT, most_values: int = MOST_VALUES) -> Resource:
     """:raises ApiError: the answer is larger than that, broke off, or is no object of JSON"""
+    return _decoded(_body(response, where, "answer", most_bytes), response.status, where, most_values)
+
+
+def _decoded(body: bytes, status: int, where: str, most_values: int = 0) -> Resource:
+    """:raises ApiError: it has more values, or is no object of JSON"""
     try:
-        data = decode_answer(_body(response, where, "answer", most_bytes), "the answer", most_values=most_values)
+        data = decode_answer(body, "the answer", most_values=most_values)
     except ParseError as error:
-        raise ApiError(response.status, "Unreadable", str(error), where) from error
+        raise ApiError(status, "Unreadable", str(error), where) from error
     if not isinstance(data, dict):
-        raise ApiError(response.status, "Unreadable", "the answer is no object", where)
+        raise ApiError(status, "Unreadable", "the answer is no object", where)
     return data
+
+
+def _items(kind: Kind, data: Resource, path: str) -> typing.Iterator[Resource]:
+    """The objects of a list, with the kind that the API leaves out.
+
+    :raises ApiError: it is no list
+    """
+    items = data.get("items")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path}")
+    named = {"kind": kind} if isinstance(kind, str) else {}
+    yield from ({**named, **item} for item in items)
+
+
+def _metadata(data: Resource, key: str) -> str:
+    """A text of the metadata of a list; empty where it is not there."""
+    metadata = data.get("metadata")
+    return str(metadata.get(key) or "") if isinstance(metadata, dict) else ""
+
+
+def _version_of(data: Resource) -> str:
+    return _metadata(data, "resourceVersion")
 
 
 def _lines(response: typing.Any) -> typing.Iterator[bytes]:

@@ -53,7 +53,7 @@ def decode_json(
         raise ParseError(what, f"text of {len(text)} bytes", f"text of at most {most_bytes} bytes")
     if isinstance(text, bytes):
         text = _decode(text, what)
-    values = text.count(",") + text.count("[") + text.count("{")
+    values = values_of(text)
     if values * _BYTES_OF_VALUE > most_bytes * _GROWTH:
         raise ParseError(what, f"JSON of {values} values", f"JSON of at most {most_bytes * _GROWTH // _BYTES_OF_VALUE} values")
     try:
@@ -70,6 +70,13 @@ def decode_json(
     return data
 
 
+def values_of(text: typing.Union[str, bytes]) -> int:
+    """How many signs of a text of JSON make values, which is how many it has at most."""
+    if isinstance(text, bytes):
+        return text.count(b",") + text.count(b"[") + text.count(b"{")
+    return text.count(",") + text.count("[") + text.count("{")
+
+
 def decode_answer(text: bytes, what: str, most_depth: int = MOST_DEPTH, most_values: int = 0) -> typing.Any:
     """Decode what an API server says, which may be a list of thousands of objects.
 
@@ -79,7 +86,7 @@ def decode_answer(text: bytes, what: str, most_depth: int = MOST_DEPTH, most_val
     :param most_values: that it may have; 0 for a list, which may have any
     :raises ParseError: it has more values, is no JSON, or has NaN, Infinity or a number that is none of 64 bits
     """
-    if most_values and text.count(b",") + text.count(b"[") + text.count(b"{") > most_values:
+    if most_values and values_of(text) > most_values:
         raise ParseError(what, "JSON of more values", f"JSON of at most {most_values} values")
     try:
         return json.loads(_decode(_shallow(text, most_depth), what), parse_int=_whole, parse_float=_number, parse_constant=_constant)

@@ -21,6 +21,8 @@ MOST_SHEETS = 40
 _MOST_TOLD = 4
 #: what a sheet lists of each sort; all of it is in the facts and the records
 _MOST_LISTED = 60
+#: what may be the name of a node
+_WORD = re.compile(r"[\w.-]+")
 _HCA_HEADS = ("Port", "Model", "PSID", "Firmware", "NUMA node", "Fabric and rail", "State", "LID", "PCIe link")
 _GPU_HEADS = ("GPU", "Model", "NUMA node", "Link", "Way to its nearest HCA")
 
@@ -52,11 +54,14 @@ def _alike(sheets: typing.Iterable[Sheet]) -> Alike:
     """Nodes of which the same is said, whatever they are called; what is worst first."""
     found: typing.Dict[typing.Tuple[typing.Tuple[str, ...], ...], typing.List[Sheet]] = {}
     for sheet in sorted(sheets, key=lambda sheet: sheet.rank):
-        # the name as a whole: node-1 is not in node-10
-        name = re.compile(rf"(?<![\w.-]){re.escape(sheet.node)}(?![\w.-])")
-        said = tuple(tuple(name.sub("this node", text) for text in texts) for texts in (sheet.wrong, sheet.unknown, sheet.odd))
+        said = tuple(tuple(_unnamed(text, sheet.node) for text in texts) for texts in (sheet.wrong, sheet.unknown, sheet.odd))
         found.setdefault(said, []).append(sheet)
     return found
+
+
+def _unnamed(text: str, node: str) -> str:
+    """A text without the name of its node as a whole: node-1 is not in node-10. An expression for each node would be compiled for each."""
+    return _WORD.sub(lambda word: "this node" if word[0] == node else word[0], text) if node in text else text
 
 
 def _drawn(nodes: Nodes, alike: Alike) -> typing.List[Sheet]:

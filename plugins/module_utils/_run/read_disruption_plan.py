@@ -24,6 +24,7 @@ from .health_checks import HealthChecks
 
 #: of another kind of cluster: where the API server does not know them, there are none
 _OPTIONAL = ("MachineConfigPool",)
+_T = typing.TypeVar("_T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +47,23 @@ class _Reader:
         try:
             return self._cluster.list(kind, namespace).items
         except ApiError as error:
-            if error.status == 0:
-                raise
-            if not (error.absent and kind in _OPTIONAL):
-                self.unread[kind] = "the API server does not know the kind" if error.absent else error.text
+            self._note(kind, error)
             return ()
+
+    def parsed(self, kind: str, parse: typing.Callable[[Resource], _T]) -> typing.Tuple[_T, ...]:
+        """What is made of each object of a kind of which there are many, without holding these."""
+        try:
+            return tuple(map(parse, self._cluster.pages(kind)))
+        except ApiError as error:
+            self._note(kind, error)
+            return ()
+
+    def _note(self, kind: str, error: ApiError) -> None:
+        """:raises ApiError: the server cannot be reached"""
+        if error.status == 0:
+            raise error
+        if not (error.absent and kind in _OPTIONAL):
+            self.unread[kind] = "the API server does not know the kind" if error.absent else error.text
 
     def host_config(self, wanted: Resource) -> HostConfig:
         """One that cannot be read is taken for one that is not there, and closes the gate."""
@@ -97,7 +110,7 @@ def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: t
         machine_pools=machine_pools,
         kubelet_configs=machines.others(reader.items("KubeletConfig"), rendered.host_configs) if kubelet else (),
         budgets=tuple(map(kubernetes.budget, reader.items("PodDisruptionBudget"))),
-        pods=tuple(map(kubernetes.pod, reader.items("Pod"))),
+        pods=reader.parsed("Pod", kubernetes.pod),
     )
     planned = plan(whole, rendered.policies, inventory, intent.resource_prefix)
     stand = read_stand(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None)) if planned.pools else Stand()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing
 
+from .._model.disruption import ClusterPod
 from .._model.errors import ParseError
 from .._model.host import HostConfig
 from .._model.node_roll import Mark
@@ -56,6 +57,14 @@ class Reader:
                     unread[kind] = error.text
                 return ()
 
+        def all_pods() -> typing.Tuple[ClusterPod, ...]:
+            """What is made of each pod, without holding all that the API server says of them."""
+            try:
+                return tuple(map(core.pod, self._cluster.pages("Pod")))
+            except ApiError as error:
+                unread["Pod"] = error.text
+                return ()
+
         def host_config(wanted: Resource) -> HostConfig:
             """One that can't be read keeps BMCs from the nodes of pools."""
             try:
@@ -72,7 +81,7 @@ class Reader:
         return Cluster(
             nodes=nodes,
             marks=marks,
-            pods=tuple(map(core.pod, items("Pod"))) if pods else (),
+            pods=all_pods() if pods else (),
             budgets=tuple(map(core.budget, items("PodDisruptionBudget"))) if pods else (),
             machine_pools=pools,
             unread={**stand.unread, **unread},

@@ -117,7 +117,8 @@ class WatchFeed:
         fields = [f"spec.nodeName={node}" for node in nodes] if len(nodes) < MANY_NODES else [""]
         try:
             for field in fields:
-                for item in self._cluster.list("Pod", fields=field).items:
+                # of a few nodes as many as they have, of many all that there are
+                for item in self._cluster.list("Pod", fields=field).items if field else self._cluster.pages("Pod"):
                     pod = kubernetes.pod(item)
                     if pod.node in found:
                         found[pod.node].append(pod)
@@ -135,9 +136,9 @@ class WatchFeed:
     def parts(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, Parts]:
         found: typing.Dict[str, typing.List[typing.Tuple[str, PodState]]] = {node: [] for node in nodes}
         try:
-            daemons = {(str(item["metadata"].get("namespace")), name_of(item)) for item in self._cluster.list("DaemonSet").items if _of_policy(item)}
+            daemons = {(str(item["metadata"].get("namespace")), name_of(item)) for item in self._cluster.pages("DaemonSet") if _of_policy(item)}
             for namespace in sorted({namespace for namespace, _name in daemons}):
-                for item in self._cluster.list("Pod", namespace).items:
+                for item in self._cluster.pages("Pod", namespace):
                     pod = kubernetes.pod(item)
                     if pod.node in found and (namespace, kubernetes.controller(item)[1]) in daemons:
                         found[pod.node].append((pod.name, state_of_pod(item)))

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import feature_discovery
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import MOST_YAML, Listing, read_yaml
-from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
+from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged, Resource
 
 LEVELS = 7
 BOMB = "\n".join(
@@ -37,7 +37,7 @@ WORKER: Resource = {
 }
 
 
-class Api:
+class Api(Paged):
     def __init__(self, text: str) -> None:
         self.text = text
 

@@ -13,6 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import observe, with_discovery
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 
 SPEC = {"containers": [{"image": "nfd:1", "command": ["nfd-worker"]}], "volumes": [{"name": "conf", "configMap": {"name": "nfd-worker-conf"}}]}
 WORKER = {
@@ -30,7 +31,7 @@ def pod(node: str, ready: bool, owner: str = "u1") -> typing.Dict[str, typing.An
     return {"metadata": {"name": f"nfd-{node}", "namespace": "nfd", "ownerReferences": [{"uid": owner}]}, "spec": {"nodeName": node}, "status": status}
 
 
-class Api:
+class Api(Paged):
     def __init__(self, config: typing.Union[ApiError, str], pods: typing.Optional[ApiError] = None) -> None:
         self.config = config
         self.pods = [pod("a", True), pod("b", False), pod("c", True, "u9")] if pods is None else pods

@@ -20,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import Rendered, read_plan
+from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 
@@ -45,7 +46,7 @@ NOW = sriov_operator.policy(POLICIES[0])
 MORE = dataclasses.replace(NOW, vfs_count=5)
 
 
-class Cluster:
+class Cluster(Paged):
     def __init__(self, **changes: typing.Union[ApiError, typing.Tuple[typing.Dict[str, typing.Any], ...]]) -> None:
         self.objects = {**OBJECTS, **changes}
         self.asked: typing.List[typing.Tuple[str, str]] = []

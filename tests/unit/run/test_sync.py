@@ -21,6 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import KINDS, ROLLED_SECONDS, STEADY_SECONDS, kinds_of, take, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, Change, Parts, WatchFeed
+from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 POD = ClusterPod("db-0", "shop", "kl-a", {"app": "db"}, ("openshift.io/igbvf",), "StatefulSet")
@@ -534,7 +535,7 @@ def test_why_a_nic_policy_is_not_ready_is_told_and_ends_the_wait_unless_a_driver
     assert said in lines[-1]
 
 
-class Operator:
+class Operator(Paged):
     """An API server with a DaemonSet of a NicClusterPolicy and one of somebody else in its namespace, each with a pod on two nodes."""
 
     def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:

@@ -14,6 +14,7 @@ import dataclasses
 import re
 import typing
 
+from ..._model.boundary.form import shown
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.job import Attachment, Container, JobSurroundings, NetworkRequest, PodTemplate, Variable, Workload
 from ..._model.load import nearest
@@ -129,7 +130,7 @@ def _may_be_job(resource: Resource) -> bool:
 def _name(resource: Resource) -> str:
     metadata = resource.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    return f"{resource.get('kind') or 'object'} {name or 'without a name'}"
+    return f"{shown(resource.get('kind') or 'object')} {shown(name or 'without a name')}"
 
 
 def _lint_job(job: Workload, world: typing.Optional[JobSurroundings]) -> typing.Iterator[Finding]:

@@ -15,12 +15,13 @@ import re
 import typing
 
 from ..._model.boundary.devices import INTERFACE
-from ..._model.boundary.kubernetes import SUBDOMAIN
+from ..._model.boundary.form import shown
+from ..._model.boundary.kubernetes import LABEL, LABEL_VALUE, SUBDOMAIN
 from ..._model.job import Attachment, Claim, Container, NetworkRequest, PodDevices, PodTemplate, Variable, Workload
 from ..kubernetes.ipam import attachment_plugins
 from ..kubernetes.multus import STATUS_ANNOTATION
 from ..kubernetes.quantity import quantity
-from ..kubernetes.resource import Resource, ResourceError, full_name_of, items_of, json_of, mapping_at, name_of, number_of, texts_of, title_of
+from ..kubernetes.resource import Resource, ResourceError, full_name_of, items_of, json_of, mapping_at, name_of, number_of, text_at, text_of, texts_of, title_of
 
 NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -49,13 +50,29 @@ def workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> Wo
     :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes, to one of which a TrainJob refers
     :raises ResourceError: no job, a part of it has another form, or its runtime is not there
     """
-    name, namespace = name_of(resource), str(mapping_at(resource, "metadata").get("namespace") or "default")
+    name, namespace, title = text_of(SUBDOMAIN, name_of(resource), f"{title_of(resource)}: metadata.name"), _namespace(resource), title_of(resource)
+    kind = resource.get("kind") or ""
+    if not isinstance(kind, str):
+        raise ResourceError(f"{title}: kind is {shown(kind)}, expected text")
     body = _with_runtime(resource, runtimes) if resource.get("kind") == "TrainJob" else resource
     templates = tuple(_template(*found, namespace) for found in _templates(body, "", 1, itertools.count()))
     if not templates:
         raise ResourceError(f"{title_of(resource)}: no pod template is in it, so it is no job")
-    queue = str(mapping_at(resource, "metadata", "labels").get(QUEUE_LABEL) or "")
-    return Workload(str(resource.get("kind", "")), name, namespace, templates, queue, _lost(body, templates))
+    queue = text_at(LABEL_VALUE, mapping_at(resource, "metadata", "labels"), QUEUE_LABEL, f"{title}: metadata.labels")
+    return Workload(kind, name, namespace, templates, queue, _lost(body, templates))
+
+
+def namespace_of(resource: Resource) -> str:
+    """Namespace of a job; empty where it is none, and the job can't be read."""
+    try:
+        return _namespace(resource)
+    except ResourceError:
+        return ""
+
+
+def _namespace(resource: Resource) -> str:
+    """:raises ResourceError: it is no name of a namespace"""
+    return text_at(LABEL, mapping_at(resource, "metadata"), "namespace", f"{title_of(resource)}: metadata") or "default"
 
 
 def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
@@ -223,14 +240,14 @@ def runtime_of(job: Resource) -> typing.Tuple[str, str, str]:
     kind, name = str(reference.get("kind") or "ClusterTrainingRuntime"), str(reference.get("name") or "")
     if kind not in RUNTIMES or not name:
         raise ResourceError(f"{title_of(job)}: spec.runtimeRef is {kind} '{name}'; expected the name of a {' or '.join(RUNTIMES)}")
-    return kind, str(mapping_at(job, "metadata").get("namespace") or "default") if kind == "TrainingRuntime" else "", name
+    return kind, _namespace(job) if kind == "TrainingRuntime" else "", name
 
 
 def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> Resource:
     """The runtime's template with what the TrainJob and its patches change. [src kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/jobset/builder.go]"""
     kind, namespace, name = runtime_of(job)
     of_kind = [item for item in runtimes if item.get("kind") == kind and name_of(item) == name]
-    found = [item for item in of_kind if not namespace or str(mapping_at(item, "metadata").get("namespace") or "default") == namespace]
+    found = [item for item in of_kind if not namespace or namespace_of(item) == namespace]
     if not found:
         raise ResourceError(f"{title_of(job)}: its {kind} {name}, in which its pod template is, was not found")
     spec, trainer = copy.deepcopy(mapping_at(found[0], "spec")), mapping_at(job, "spec", "trainer")

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files of YAML that somebody else wrote, which job_lint and charts read: their aliases repeat what is in them."""
+
+from __future__ import annotations
+
+import time
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import jobs_of, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import MOST_FILE, read_documents
+
+JOB = "kind: Job\nmetadata: {{name: {name}, namespace: {namespace}, labels: {{kueue.x-k8s.io/queue-name: {queue}}}}}\n{spec}"
+SPEC = "spec: {template: {spec: {containers: [{name: c, image: x}]}}}\n"
+
+
+def bomb(levels: int) -> str:
+    return "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(f"a{level}: &a{level} [{','.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, levels))
+
+
+def job(name: str = "p", namespace: str = "t", queue: str = "q") -> str:
+    return JOB.format(name=name, namespace=namespace, queue=queue, spec=SPEC)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        (bomb(8) + job(name="*a7"), "more than 262144 values, with what its aliases repeat"),
+        (bomb(8) + SPEC.replace("image: x", "command: *a7") + "kind: Pod\n", "more than 262144 values"),
+        ("a: &a " + "x" * 20_000 + "\nb: [" + ",".join(["*a"] * 60) + "]\n", "more than 1048576 characters"),
+        ("a: &a {b: *a}\n", r"alias \*a of nothing, or of what it is in"),
+        ("a: &a0 {}\n" + "".join(f"b{n}: &a{n} {{x: {{<<: *a{n - 1}, c: *a{n - 1}}}}}\n" for n in range(1, 40)), "more than"),
+        ("a: &a0 []\n" + "".join(f"b{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 70)), "nesting of more than 64 levels"),
+        ("a: " + "[" * 200 + "]" * 200, "nesting of more than 64 levels"),
+        ("a: 1" + ":1" * 100_000, "a number of 200001 characters"),
+        ("#" * (MOST_FILE + 1), "expected 1048576 at most"),
+    ],
+    ids=lambda value: value[:12],
+)
+def test_a_text_that_becomes_much_more_than_it_is_is_refused_at_once(text: str, seen: str) -> None:
+    begin = time.process_time()
+    with pytest.raises(RdmaError, match=seen) as refused:
+        read_documents(text, MOST_FILE)
+    assert time.process_time() - begin < 10
+    assert len(str(refused.value)) < 400 and (refused.value.remedy or "levels" in seen)
+
+
+def test_aliases_of_a_file_that_repeats_itself_are_taken() -> None:
+    text = f"x: &x {{a: 1, b: [2]}}\ny: {{<<: *x, b: *x}}\n---\n{job()}"
+    assert read_documents(text, MOST_FILE)[0] == {"x": {"a": 1, "b": [2]}, "y": {"a": 1, "b": {"a": 1, "b": [2]}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        (job(name="{a: [x, x]}"), "metadata.name is missing"),
+        (job(name="Big_Name"), "metadata.name 'Big_Name' is refused"),
+        (job(namespace="[t, t]"), "metadata: namespace 'a list' is refused"),
+        (job(queue="{a: b}"), "kueue.x-k8s.io/queue-name 'a dict' is refused"),
+        (job().replace("kind: Job", "kind: [Job]"), "kind is a list, expected text"),
+    ],
+)
+def test_a_name_that_is_none_is_refused_by_its_document(text: str, seen: str) -> None:
+    documents = read_documents(text, MOST_FILE)
+    (finding,) = lint(typing.cast(typing.Any, jobs_of(documents)), documents)
+    assert (finding.check, finding.status) == ("job.read", "unknown")
+    assert seen in finding.why and len(str(finding)) < 1000

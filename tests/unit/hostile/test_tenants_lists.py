@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Lists of objects that tenants make: as large as etcd takes them, and as many as they like."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import PAGE, ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
+
+#: variables of a Deployment
+LARGE, SMALL = 2_000, 2
+
+
+@pytest.fixture(autouse=True)
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fiftieth of the values, so that the tests take a fiftieth of the time."""
+    monkeypatch.setattr(kubernetes, "MOST_PAGE_VALUES", 20_000)
+
+
+class Answer:
+    status = 200
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+    def stream(self, amt: int, decode_content: bool = True) -> typing.Iterator[bytes]:
+        return (self.body[begin : begin + amt] for begin in range(0, len(self.body), amt))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Server:
+    """An API server with Deployments, which it tells in pages.
+
+    :ivar limits: what it was asked for, in order
+    :ivar metadata: how often metadata alone was asked for
+    """
+
+    def __init__(self, entries: typing.Sequence[int], pages: bool = True) -> None:
+        """:param entries: variables of each Deployment"""
+        self.entries, self.pages = entries, pages
+        self.limits: typing.List[int] = []
+        self.metadata = 0
+
+    @staticmethod
+    def _text(place: int, entries: int, whole: bool) -> bytes:
+        env = b",".join([b'{"name":"A"}'] * entries)
+        spec = b',"spec":{"template":{"spec":{"containers":[{"name":"c","env":[' + env + b"]}]}}}" if whole else b""
+        return b'{"metadata":{"name":"d%d","namespace":"tenant"}' % place + spec + b"}"
+
+    def request(self, _method: str, _path: str, body: None, **options: typing.Any) -> Answer:
+        query = dict(options["query_params"])
+        whole = "Accept" not in options["header_params"]
+        self.metadata += not whole
+        begin, limit = int(query.get("continue", 0)), int(query["limit"]) if self.pages else len(self.entries)
+        self.limits.append(int(query["limit"]))
+        end = min(begin + limit, len(self.entries))
+        told = b",".join(self._text(place, self.entries[place], whole) for place in range(begin, end))
+        rest = json.dumps(str(end) if end < len(self.entries) else "").encode()
+        return Answer(b'{"metadata":{"resourceVersion":"7","continue":' + rest + b'},"items":[' + told + b"]}")
+
+
+def test_many_deployments_as_large_as_etcd_takes_them_are_never_held_together() -> None:
+    server = Server([LARGE] * 100)
+    tracemalloc.start()
+    try:
+        names = [item["metadata"]["name"] for item in Cluster(server).pages("Deployment")]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert names == [f"d{number}" for number in range(100)]
+    # all of them at once are 40 MiB
+    assert peak < 12 * MIB
+    assert server.limits[:6] == [500, 125, 31, 7, 1, 2]
+    assert max(server.limits[6:]) <= 4 and len(server.limits) < 65
+
+
+def test_a_fleet_is_asked_for_as_seldom_as_before() -> None:
+    server = Server([SMALL] * 1200)
+    assert len(list(Cluster(server).pages("Deployment"))) == 1200
+    assert server.limits == [PAGE] * 3
+    listing = Cluster(Server([SMALL] * 1200)).list("Deployment")
+    assert (len(listing.items), listing.version, listing.items[0]["kind"]) == (1200, "7", "Deployment")
+
+
+def test_one_large_object_among_small_ones_costs_a_few_requests() -> None:
+    entries = [SMALL] * 1000
+    entries[700] = 20_000
+    server = Server(entries)
+    there: typing.List[str] = []
+    pages = Cluster(server).pages("Deployment")
+    with pytest.raises(ApiError, match="not read: Deployment d700 in namespace tenant") as caught:
+        there.extend(item["metadata"]["name"] for item in pages)
+    assert there == [f"d{number}" for number in range(1000) if number != 700]
+    assert caught.value.status and not caught.value.absent and "shrink" in caught.value.remedy
+    assert server.metadata == 1 and len(server.limits) < 60
+
+
+def test_a_server_without_pages_is_left_after_a_few_requests() -> None:
+    server = Server([LARGE] * 8, pages=False)
+    with pytest.raises(ApiError, match="more than 20000 values"):
+        list(Cluster(server).pages("Deployment"))
+    assert len(server.limits) == 6
+
+
+def test_a_list_that_is_held_as_a_whole_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes, "MOST_HELD", 10_000)
+    with pytest.raises(ApiError, match="more than 10000 values; those from Deployment d"):
+        Cluster(Server([SMALL] * 5000)).list("Deployment")
