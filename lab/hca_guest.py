@@ -26,8 +26,8 @@ PARAMETERS = ("hcas=3c,4d,bc,dc,5e,9c", "fabrics=0,0,0,0,1,1", "nodes=0,0,1,1,0,
 MEMORY_MIB = 512
 _COMMAND_LINE = (
     "console=ttyS0 quiet loglevel=1 panic=-1 net.ifnames=0 mitigations=off intel_iommu=on iommu=pt tsc=reliable clocksource=tsc no_timer_check"
-    # a machine that hangs is none that passed
-    " panic_on_oops=1"
+    # a guest that ends is one that did not pass; a log that holds what a thousand VFs say
+    " oops=panic log_buf_len=4M"
 )
 
 
@@ -102,8 +102,15 @@ def _text(path: pathlib.Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
-def main(script: typing.Optional[pathlib.Path], parameters: typing.Sequence[str], limit: float) -> int:
-    """Run a script, or give a shell; the script's exit code."""
+def main(script: typing.Optional[pathlib.Path], parameters: typing.Sequence[str], limit: float, only_build: bool) -> int:
+    """Run a script, or give a shell; the script's exit code.
+
+    :param parameters: of the module; none: PARAMETERS
+    """
+    if only_build:
+        say(str(hca.module()))
+        return 0
+    parameters = parameters or PARAMETERS
     if script is None:
         shell(parameters)
         return 0

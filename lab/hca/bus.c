@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The root bus of each HCA, and an IOMMU group for each function on it. */
+/* The root bus of each HCA; an IOMMU group and a modalias for each function on it. */
 #include <linux/if_link.h>
 #include <linux/iommu.h>
 #include <linux/slab.h>
@@ -40,16 +40,40 @@ static void leave_group(struct pci_dev *pdev)
 	iommu_group_put(group);
 }
 
+/*
+ * Programs that are linked with libmlx5 (perftest, UCX) give it each RDMA device whose PCI device it knows by its modalias, before they load libsiw,
+ * which these devices are for. It does not know small letters; whoever takes the numbers out of the file does.
+ */
+static ssize_t modalias_show(struct device *device, struct device_attribute *attribute, char *text)
+{
+	struct pci_dev *pdev = to_pci_dev(device);
+
+	return sysfs_emit(text, "pci:v%08xd%08xsv%08xsd%08xbc%02xsc%02xi%02x\n", pdev->vendor, pdev->device, pdev->subsystem_vendor,
+			  pdev->subsystem_device, (u8)(pdev->class >> 16), (u8)(pdev->class >> 8), (u8)pdev->class);
+}
+static DEVICE_ATTR_RO(modalias);
+
+static void replace_modalias(struct pci_dev *pdev)
+{
+	/* by its name; it goes with the others of the device */
+	sysfs_remove_file(&pdev->dev.kobj, &dev_attr_modalias.attr);
+	if (sysfs_create_file(&pdev->dev.kobj, &dev_attr_modalias.attr))
+		pci_warn(pdev, "no modalias\n");
+}
+
 static int bus_event(struct notifier_block *block, unsigned long event, void *data)
 {
 	struct pci_dev *pdev = to_pci_dev(data);
 
 	if (!hca_of(pdev))
 		return NOTIFY_DONE;
-	if (event == BUS_NOTIFY_ADD_DEVICE)
+	if (event == BUS_NOTIFY_ADD_DEVICE) {
 		join_group(pdev);
-	else if (event == BUS_NOTIFY_DEL_DEVICE)
+		if (pdev->vendor == HCA_VENDOR)
+			replace_modalias(pdev);
+	} else if (event == BUS_NOTIFY_DEL_DEVICE) {
 		leave_group(pdev);
+	}
 	return NOTIFY_OK;
 }
 

@@ -42,7 +42,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct hca *hca = hca_of(pdev);
 	struct hca_function *function;
-	int error = -ENOMEM;
+	int error;
 
 	/* a real one, by accident */
 	if (!hca)
@@ -59,9 +59,14 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	function->lid = hca_host * 256 + hca->number * 32 + function->vf + 3;
 	pci_set_drvdata(pdev, function);
 
+	error = pci_enable_device(pdev);
+	if (error)
+		goto free_function;
+	pci_set_master(pdev);
+	error = -ENOMEM;
 	function->netdev = hca_netdev_create(function);
 	if (!function->netdev)
-		goto free_function;
+		goto disable_device;
 	error = register_netdev(function->netdev);
 	if (error)
 		goto free_netdev;
@@ -76,6 +81,8 @@ unregister_netdev:
 	unregister_netdev(function->netdev);
 free_netdev:
 	free_netdev(function->netdev);
+disable_device:
+	pci_disable_device(pdev);
 free_function:
 	kfree(function);
 	return error;
@@ -92,6 +99,7 @@ static void remove(struct pci_dev *pdev)
 	hca_verbs_remove(function);
 	unregister_netdev(function->netdev);
 	free_netdev(function->netdev);
+	pci_disable_device(pdev);
 	kfree(function);
 }
 

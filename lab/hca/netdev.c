@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The IPoIB netdev of a function: 20-byte addresses, datagram mode; on a PF also what netlink asks and says of its VFs. */
 #include <linux/ethtool.h>
+#include <linux/if_ether.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <linux/skbuff.h>
@@ -200,6 +201,7 @@ static void setup(struct net_device *netdev)
 	netdev->tx_queue_len = 1000;
 	netdev->priv_flags |= IFF_NO_QUEUE;
 	netdev->mtu = hca_mtu;
+	netdev->min_mtu = ETH_MIN_MTU;
 	netdev->max_mtu = HCA_MTU;
 	memcpy(netdev->broadcast, broadcast, sizeof(broadcast));
 }

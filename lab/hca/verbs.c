@@ -28,7 +28,8 @@ static int query_device(struct ib_device *ib, struct ib_device_attr *attr, struc
 	attr->fw_ver = 28ULL << 32 | 41 << 16 | 1000;
 	attr->sys_image_guid = cpu_to_be64(function->hca->guid);
 	attr->vendor_id = 0x02c9;
-	attr->vendor_part_id = function->pdev->device;
+	/* not the number of the PCI device: perftest posts to a ConnectX-7 by calls that libsiw does not have */
+	attr->vendor_part_id = 0;
 	attr->max_pkeys = PKEYS;
 	/* unlike siw's, it goes with its function alone */
 	attr->kernel_cap_flags = function->vf < 0 ? 0 : IBK_VIRTUAL_FUNCTION;
