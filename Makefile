@@ -4,7 +4,7 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup site check test test-all lab lab-down lab-status lint audit unit browser runner faults jobs machines nvidia openshift docs release clean-cache
+.PHONY: help demo setup site check test test-all lab lab-down lab-status lint audit unit browser runner hca faults jobs machines nvidia openshift docs release clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -51,8 +51,11 @@ test: setup ## everything that CI runs: all of 'make check', ansible-test, molec
 test-all: setup ## before a release, in hours: all of 'make test', and what the other targets run; CONTRIBUTING.md has the table
 	@$(VENV)/python -m dev.test test-all
 
+hca: setup ## build the emulated HCA alone, boot one guest that has six of them, with a shell; needs no lab
+	@$(VENV)/python -m lab hca
+
 faults: site ## every fault, injected into the lab one after the other, and what else takes too long for 'make test', which has one of each kind
-	@$(VENV)/python -m pytest tests/lab $(foreach name,jobs machine_config nvidia olm teardown,--ignore tests/lab/test_$(name).py)
+	@$(VENV)/python -m pytest tests/lab $(foreach name,hca jobs machine_config nvidia olm teardown,--ignore tests/lab/test_$(name).py)
 	@$(VENV)/python -m pytest tests/lab/test_teardown.py
 
 jobs: setup ## training jobs before the real operators, which are compiled first; 'make test' leaves this out

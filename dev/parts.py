@@ -21,8 +21,8 @@ PAGE = ROOT / "CONTRIBUTING.md"
 #: where a part runs: without a lab; on the lab; beside the ones or the others, with what they leave of the processors; after the lab, whatever has failed
 ALONE, LAB, BESIDE, BESIDE_LAB, END = "alone", "lab", "beside", "beside the lab", "end"
 
-#: tests on the lab that want something built or started before them, or that leave the lab without an operator; the others run in one go
-APART = ("jobs", "machine_config", "nvidia", "olm", "teardown")
+#: tests on the lab that want something built or started before them, that leave the lab without an operator, or that need no lab; the others run in one go
+APART = ("hca", "jobs", "machine_config", "nvidia", "olm", "teardown")
 _NOT_THOROUGH = ("-m", "not thorough")
 _THOROUGH = ("-m", "thorough")
 _SLOWEST = ("--durations", "20")
@@ -176,6 +176,7 @@ PARTS = (
     Part("runner", ALL, (PYTHON, "-m", "dev.runner"), ("tests/runner, as `make runner`",)),
     Part("browser", ALL, (PYTHON, "-m", "dev.browser"), ("tests/browser, as `make browser`",)),
     Part("documentation", ALL, (PYTHON, "-m", "dev.docs"), ("the site, as `make docs`",)),
+    Part("emulated HCA", ALL, _pytest(*_on_lab("hca")), ("tests/lab/test_hca.py: a guest of its own, without the lab",)),
     # the newest of them wants minutes of a compiler: before hours of tests that need it
     Part("lab build, on demand", ALL, _lab("build", "--operators", "--machines", "--nvidia", "--olm"), ("operators that the lab runs on demand",)),
     Part("lab", TEST, _lab("up"), ("the lab starts",), LAB),

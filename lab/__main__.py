@@ -7,13 +7,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+import pathlib
 import signal
 import sys
 import typing
 
 from dev.steps import guarded, say, step
 
-from . import definitions, description, job_operators, machine_config, nvidia_operator, olm
+from . import definitions, description, hca_guest, job_operators, machine_config, nvidia_operator, olm
 from .build import ibsim
 from .fabric.fabric_faults import Target
 from .faults import FAULTS
@@ -77,6 +78,11 @@ def _parser() -> argparse.ArgumentParser:
     kinds.add_argument("direction", choices=("on", "off"))
     for name, extra in EXTRAS.items():
         commands.add_parser(name, help=f"run {extra.what}, or take it back with all that came of it").add_argument("direction", choices=("on", "off"))
+    hca = commands.add_parser("hca", help="boot one guest that has emulated InfiniBand HCAs, with a shell on this terminal; needs no lab")
+    hca.add_argument("--script", type=pathlib.Path, metavar="FILE", help="run a script of bash in it instead, and end with its exit code")
+    hca.add_argument("--limit", type=float, default=900, metavar="SECONDS", help="for the script; default: %(default).0f")
+    hca.add_argument("--build", action="store_true", help="only build the module, and print its path")
+    hca.add_argument("parameters", nargs="*", metavar="NAME=VALUE", help=f"of the module; default: {' '.join(hca_guest.PARAMETERS)}")
     reset = commands.add_parser("reset", help="reset a worker, as its BMC does")
     reset.add_argument("worker")
     reset.add_argument("kind", help="of Redfish: ForceRestart, ForceOff...")
@@ -124,6 +130,8 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
     options = _parser().parse_args(arguments)
     # a terminated start ends as an interrupted one does: what runs is on record, the next start goes on
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    if options.command == "hca":
+        return hca_guest.main(options.script, options.parameters, options.limit, options.build)
     lab = Lab(description.read())
     if options.command == "up":
         lab.up(options.nodes)

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The RDMA device of a function. Its verbs are those of siw, software iWARP: RC queue pairs over TCP on the function's netdev,
+ * connected by rdma_cm. What it says of itself is what an InfiniBand HCA says.
+ */
+#include <rdma/ib_mad.h>
+#include <rdma/ib_verbs.h>
+
+#include "hca.h"
+#include "siw.h"
+#include "siw_verbs.h"
+
+#define GIDS 8
+#define PKEYS 128
+
+static struct hca_function *function_of(struct ib_device *ib)
+{
+	return pci_get_drvdata(to_pci_dev(ib->dev.parent));
+}
+
+static int query_device(struct ib_device *ib, struct ib_device_attr *attr, struct ib_udata *udata)
+{
+	struct hca_function *function = function_of(ib);
+	int error = siw_query_device(ib, attr, udata);
+
+	if (error)
+		return error;
+	attr->fw_ver = 28ULL << 32 | 41 << 16 | 1000;
+	attr->sys_image_guid = cpu_to_be64(function->hca->guid);
+	attr->vendor_id = 0x02c9;
+	/* not the number of the PCI device: perftest posts to a ConnectX-7 by calls that libsiw does not have */
+	attr->vendor_part_id = 0;
+	attr->max_pkeys = PKEYS;
+	/* unlike siw's, it goes with its function alone */
+	attr->kernel_cap_flags = function->vf < 0 ? 0 : IBK_VIRTUAL_FUNCTION;
+	return 0;
+}
+
+/* Without RTNL, unlike siw: who asks may hold it. */
+static int query_port(struct ib_device *ib, u32 port, struct ib_port_attr *attr)
+{
+	struct hca_function *function = function_of(ib);
+	bool active = READ_ONCE(function->active);
+
+	memset(attr, 0, sizeof(*attr));
+	attr->state = active ? IB_PORT_ACTIVE : IB_PORT_DOWN;
+	attr->phys_state = active ? IB_PORT_PHYS_STATE_LINK_UP : IB_PORT_PHYS_STATE_POLLING;
+	attr->lid = active ? function->lid : 0;
+	attr->sm_lid = active ? HCA_SM_LID : 0;
+	attr->max_mtu = IB_MTU_4096;
+	attr->active_mtu = IB_MTU_4096;
+	attr->active_speed = IB_SPEED_NDR;
+	attr->active_width = IB_WIDTH_4X;
+	attr->gid_tbl_len = GIDS;
+	attr->pkey_tbl_len = PKEYS;
+	attr->max_msg_sz = 1 << 30;
+	attr->max_vl_num = 4;
+	attr->port_cap_flags = IB_PORT_CM_SUP;
+	return 0;
+}
+
+static int get_port_immutable(struct ib_device *ib, u32 port, struct ib_port_immutable *immutable)
+{
+	immutable->gid_tbl_len = GIDS;
+	immutable->pkey_tbl_len = PKEYS;
+	/* rdma_cm takes the address of an InfiniBand netdev to no port but one of InfiniBand; it connects as iWARP does */
+	immutable->core_cap_flags = RDMA_CORE_PORT_IWARP | RDMA_CORE_CAP_PROT_IB;
+	return 0;
+}
+
+static int query_gid(struct ib_device *ib, u32 port, int index, union ib_gid *gid)
+{
+	memset(gid, 0, sizeof(*gid));
+	if (!index) {
+		gid->global.subnet_prefix = cpu_to_be64(HCA_SUBNET_PREFIX);
+		gid->global.interface_id = cpu_to_be64(function_of(ib)->port_guid);
+	}
+	return 0;
+}
+
+static int query_pkey(struct ib_device *ib, u32 port, u16 index, u16 *pkey)
+{
+	*pkey = index ? 0 : IB_DEFAULT_PKEY_FULL;
+	return 0;
+}
+
+static enum rdma_link_layer get_link_layer(struct ib_device *ib, u32 port)
+{
+	return IB_LINK_LAYER_INFINIBAND;
+}
+
+static void get_firmware(struct ib_device *ib, char *text)
+{
+	strscpy(text, HCA_FW_VERSION, IB_FW_VERSION_NAME_MAX);
+}
+
+/* ib_ipoib makes no netdev: it would want a subnet administrator, which is not there. The function has its own. */
+static int netdev_params(struct ib_device *ib, u32 port, enum rdma_netdev_t type, struct rdma_netdev_alloc_params *params)
+{
+	return -ENODEV;
+}
+
+/* What a process has of a device goes without the process: unbinding and taking away VFs do not wait for it. */
+static void disassociate(struct ib_ucontext *context)
+{
+}
+
+static ssize_t hca_type_show(struct device *device, struct device_attribute *attribute, char *text)
+{
+	struct siw_device *verbs = rdma_device_to_drv_device(device, struct siw_device, base_dev);
+
+	return sysfs_emit(text, "MT%u\n", function_of(&verbs->base_dev)->pdev->device);
+}
+static DEVICE_ATTR_RO(hca_type);
+
+static ssize_t hw_rev_show(struct device *device, struct device_attribute *attribute, char *text)
+{
+	return sysfs_emit(text, "0\n");
+}
+static DEVICE_ATTR_RO(hw_rev);
+
+static ssize_t board_id_show(struct device *device, struct device_attribute *attribute, char *text)
+{
+	return sysfs_emit(text, HCA_BOARD_ID "\n");
+}
+static DEVICE_ATTR_RO(board_id);
+
+static struct attribute *device_attributes[] = {
+	&dev_attr_hca_type.attr,
+	&dev_attr_hw_rev.attr,
+	&dev_attr_board_id.attr,
+	NULL,
+};
+
+static const struct attribute_group device_group = {
+	.attrs = device_attributes,
+};
+
+/* these go before siw's own */
+static const struct ib_device_ops device_ops = {
+	.device_group = &device_group,
+	.disassociate_ucontext = disassociate,
+	.get_dev_fw_str = get_firmware,
+	.get_link_layer = get_link_layer,
+	.get_port_immutable = get_port_immutable,
+	.query_device = query_device,
+	.query_gid = query_gid,
+	.query_pkey = query_pkey,
+	.query_port = query_port,
+	.rdma_netdev_get_params = netdev_params,
+};
+
+int hca_verbs_create(struct hca_function *function)
+{
+	struct siw_device *verbs = siw_device_create(function->netdev, &device_ops);
+	struct ib_device *ib;
+	int error;
+
+	if (!verbs)
+		return -ENOMEM;
+	function->verbs = verbs;
+	ib = &verbs->base_dev;
+	ib->node_type = RDMA_NODE_IB_CA;
+	ib->node_guid = cpu_to_be64(function->node_guid);
+	ib->dev.parent = &function->pdev->dev;
+	snprintf(ib->node_desc, sizeof(ib->node_desc), "emulated HCA %s", pci_name(function->pdev));
+	verbs->numa_node = dev_to_node(&function->pdev->dev);
+	error = ib_register_device(ib, "mlx5_%d", NULL);
+	if (error)
+		ib_dealloc_device(ib);
+	return error;
+}
+
+void hca_verbs_remove(struct hca_function *function)
+{
+	/* it frees the device, too */
+	ib_unregister_device(&function->verbs->base_dev);
+}
+
+void hca_verbs_port_changed(struct hca_function *function)
+{
+	struct ib_event event = {
+		.device = &function->verbs->base_dev,
+		.element.port_num = 1,
+		.event = function->active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR,
+	};
+
+	ib_dispatch_event(&event);
+}

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The emulated HCA, as a guest of its own shows it: what the commands of an operator say, RDMA between two VFs, and VFs that come and go without end.
+
+One guest runs all of ``hca_rows``; it needs no lab. ``LAB_HCA_CYCLES`` is how often its VFs come and go.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import typing
+
+import pytest
+
+from lab import hca_guest
+
+pytestmark = pytest.mark.thorough
+
+CYCLES = int(os.environ.get("LAB_HCA_CYCLES", "1000"))
+SCRIPT = pathlib.Path(__file__).with_name("hca_rows")
+#: for the rest, and for each cycle: the kernel alone waits 1.1 s in it
+SECONDS, CYCLE_SECONDS = 1200, 15
+HCAS = ("3c", "4d", "5e", "9c", "bc", "dc")
+VFS = [f"0000:3c:{devfn >> 3:02x}.{devfn & 7}" for devfn in range(1, 9)]
+#: what a kernel says that has found a mistake in itself
+MISTAKES = re.compile(
+    r"WARNING:|BUG:|\bOops\b|Call Trace|general protection|Unable to handle|possible recursive locking|blocked for more than|"
+    r"waiting for \S+ to become free|refcount_t:|list_(add|del) corruption|use-after-free|stack guard|soft lockup|rcu: INFO"
+)
+
+
+@pytest.fixture(scope="session", name="outcome")
+def outcome_fixture() -> hca_guest.Outcome:
+    return hca_guest.run_script(f"CYCLES={CYCLES}\n{SCRIPT.read_text(encoding='utf-8')}", SECONDS + CYCLES * CYCLE_SECONDS)
+
+
+@pytest.fixture(name="said")
+def said_fixture(outcome: hca_guest.Outcome) -> typing.Mapping[str, str]:
+    """What each part of the script said."""
+    _before, *parts = re.split(r"^=== (.+)\n", outcome.output, flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2]))
+
+
+def test_functions_are_where_they_should_be(said: typing.Mapping[str, str]) -> None:
+    assert said["lspci"].splitlines() == [
+        f"{bus}:00.0 Infiniband controller [0207]: Mellanox Technologies MT2910 Family [ConnectX-7] [15b3:1021]" for bus in HCAS
+    ]
+    nodes = {line.split()[0]: line.split()[1] for line in said["place"].splitlines()}
+    assert nodes == {"3c": "0", "4d": "0", "bc": "1", "dc": "1", "5e": "0", "9c": "1"}
+    assert len({line.split()[2] for line in said["place"].splitlines()}) == len(HCAS), "a group of the IOMMU for each"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "LnkSta:\tSpeed 32GT/s, Width x16",
+        "RlxdOrd+",
+        "MaxPayload 512 bytes, MaxReadReq 512 bytes",
+        "Single Root I/O Virtualization (SR-IOV)",
+        "Initial VFs: 8, Total VFs: 8",
+        "Alternative Routing-ID Interpretation (ARI)",
+        "[PN] Part number: MCX75310AAS-NEAT",
+        "Kernel driver in use: mlx5_core",
+    ],
+)
+def test_what_pci_express_says(said: typing.Mapping[str, str], text: str) -> None:
+    assert text in said["express"]
+
+
+def test_the_root_port_has_access_control(said: typing.Mapping[str, str]) -> None:
+    assert "Access Control Services" in said["root-port"]
+    assert "Root Port" in said["root-port"]
+
+
+def test_a_port_is_one_of_infiniband(said: typing.Mapping[str, str]) -> None:
+    values = dict(line[len("/sys/class/infiniband/mlx5_0/") :].split(":", 1) for line in said["port"].splitlines())
+    assert values == {
+        "node_guid": "e89e:4903:0001:0000",
+        "sys_image_guid": "e89e:4903:0001:0000",
+        "fw_ver": "28.41.1000",
+        "hca_type": "MT4129",
+        "board_id": "MT_0000000838",
+        "node_type": "1: CA",
+        "ports/1/state": "4: ACTIVE",
+        "ports/1/phys_state": "5: LinkUp",
+        "ports/1/rate": "400 Gb/sec (4X NDR)",
+        "ports/1/lid": "0x102",
+        "ports/1/sm_lid": "0x1",
+        "ports/1/link_layer": "InfiniBand",
+        "ports/1/gids/0": "fe80:0000:0000:0000:e89e:4903:0001:0000",
+        "ports/1/pkeys/0": "0xffff",
+    }
+
+
+def test_a_netdev_is_one_of_ipoib(said: typing.Mapping[str, str]) -> None:
+    assert re.search(r"mtu 4092 .*link/infiniband 00:00:02:02:fe:80:00:00:00:00:00:00:e8:9e:49:03:00:01:00:00 brd 00:ff:ff:ff:ff:12:40:1b", said["netdev"])
+    assert "Speed: 400000Mb/s" in said["netdev"]
+    assert "driver: mlx5_core[ib_ipoib]" in said["netdev"] and "bus-info: 0000:3c:00.0" in said["netdev"]
+
+
+def test_vfs_come(said: typing.Mapping[str, str]) -> None:
+    total, numvfs, *lines = said["vfs"].splitlines()
+    assert (total, numvfs) == ("8", "8")
+    assert lines[:8] == [f"{vf[5:]} Infiniband controller [0207]: Mellanox Technologies ConnectX Family mlx5Gen Virtual Function [15b3:101e]" for vf in VFS]
+    links = [line.split() for line in lines[8:]]
+    assert [(address, driver) for address, driver, _rdma, _netdev in links] == [(vf, "mlx5_core") for vf in VFS]
+    assert [rdma for _address, _driver, rdma, _netdev in links] == [f"mlx5_{number}" for number in range(6, 14)]
+    assert len({netdev for *_others, netdev in links}) == 8
+
+
+def test_what_the_kernel_refuses(said: typing.Mapping[str, str]) -> None:
+    assert "Device or resource busy" in said["refused"] and "Numerical result out of range" in said["refused"]
+
+
+def vf_line(text: str, vf: int) -> str:
+    (line,) = (line for line in text.splitlines() if line.strip().startswith(f"vf {vf} "))
+    return line
+
+
+def test_netlink_sets_and_tells_guids_and_links(said: typing.Mapping[str, str]) -> None:
+    before = vf_line(said["vf-lines-before"], 7)
+    assert "NODE_GUID 00:00:00:00:00:00:00:00, PORT_GUID 00:00:00:00:00:00:00:00, link-state disable, trust off" in before
+    for vf in (0, 1):
+        guids = f"NODE_GUID 02:00:00:00:00:00:01:0{vf}, PORT_GUID 02:00:00:00:00:00:02:0{vf}"
+        assert f"{guids}, link-state disable" in vf_line(said["guids"], vf)
+        assert f"{guids}, link-state enable" in vf_line(said["enabled"], vf)
+    assert "link-state disable" in vf_line(said["enabled"], 2)
+
+
+def test_carrier_and_port_follow_the_link(said: typing.Mapping[str, str]) -> None:
+    # a netdev that is down has no carrier to tell of
+    assert said["disabled"].splitlines()[-2:] == ["0", "1: DOWN"]
+    carrier, state, gid, node_guid, line = said["enabled"].splitlines()[-5:]
+    assert (carrier, state) == ("1", "4: ACTIVE")
+    assert (gid, node_guid) == ("fe80:0000:0000:0000:0200:0000:0000:0200", "0200:0000:0000:0100")
+    assert "fe:80:00:00:00:00:00:00:02:00:00:00:00:00:02:00 brd" in line and "LOWER_UP" in line
+
+
+def test_rdma_between_two_vfs(said: typing.Mapping[str, str]) -> None:
+    assert "3 packets transmitted, 3 received, 0% packet loss" in said["ping"]
+    assert said["rping"].count("ping data: rdma-ping-") == 3
+    assert "ended with 0" in said["bandwidth"], said["bandwidth"]
+    for text in ("Transport type : IB", "Link type       : IB", "Mtu             : 4096[B]", "rdma_cm QPs\t : ON"):
+        assert text in said["bandwidth"]
+    assert re.search(r"^ 65536 +20 +\d", said["bandwidth"], re.MULTILINE)
+
+
+def test_functions_go_from_below_what_uses_them(said: typing.Mapping[str, str]) -> None:
+    assert said["unbind-under-traffic"].splitlines()[0] == "2", "both ends of the traffic were there"
+    assert {"unbound", "bound"} <= set(said["unbind-under-traffic"].splitlines())
+    away = said["away-under-traffic"].splitlines()
+    assert "away" in away and not [line for line in away if line.startswith("ib")]
+
+
+def test_an_rdma_device_goes_to_a_network_namespace(said: typing.Mapping[str, str]) -> None:
+    assert re.search(r"^\d+: mlx5_\d+: node_type ca", said["exclusive"], re.MULTILINE)
+    assert len(re.findall(r"^ +mlx5_\d+\s+0200000000000100", said["exclusive"], re.MULTILINE)) == 1
+
+
+def test_frames_go_by_the_wire_and_stay_in_their_fabric(said: typing.Mapping[str, str]) -> None:
+    received, of_other_fabric, sent = map(int, said["wire"].splitlines())
+    assert received > 0 and sent > 0
+    assert of_other_fabric == 0
+
+
+def test_vfs_come_and_go(said: typing.Mapping[str, str]) -> None:
+    assert said["cycles"].splitlines()[-1] == f"cycles: {CYCLES}", said["cycles"]
+    free = [int(line.split()[1]) for line in said["cycles"].splitlines()[:-1]]
+    # caches fill in the first ones
+    assert free[-1] > free[min(len(free) - 1, 1)] - 8192, "no memory is left behind"
+
+
+def test_driver_and_module_come_and_go(said: typing.Mapping[str, str]) -> None:
+    assert "unbound" in said["pf-unbind"] and "bound" in said["pf-unbind"].splitlines()
+    assert "0000:3c:00.1" not in said["pf-unbind"]
+    assert said["unload"].splitlines()[0] == "unloaded"
+    assert "Infiniband" not in said["unload"]
+    assert said["loaded-again"].splitlines() == ["loaded", str(len(HCAS))]
+
+
+def test_the_kernel_found_no_mistake(outcome: hca_guest.Outcome, said: typing.Mapping[str, str]) -> None:
+    taint = int(said["taint"])
+    assert (taint >> 7 & 1, taint >> 9 & 1, taint >> 14 & 1) == (0, 0, 0), "no oops, no warning, no lockup, also of what its log has no room for any more"
+    assert [line for line in outcome.log.splitlines() if MISTAKES.search(line)] == []
