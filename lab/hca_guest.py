@@ -17,8 +17,8 @@ import typing
 
 from dev.steps import StepError, say
 
+from . import accelerator
 from .build import debian, hca, kernel
-from .workers import accelerator
 
 GUEST = hca.SOURCE / "guest"
 #: as on the nodes that the collection was first written for: four HCAs on one fabric, two on another
@@ -130,14 +130,11 @@ def _prepare(folder: pathlib.Path, parameters: typing.Sequence[str], script: typ
     shutil.copy2(GUEST / "start", session)
     module = hca.module()
     kernel_folder = kernel.kernel()
-    qemu = debian.qemu()
-    libraries = qemu / "usr/lib/x86_64-linux-gnu"
     half = MEMORY_MIB // 2
     words: typing.List[typing.Union[str, pathlib.Path]] = [
-        *("env", f"QEMU_MODULE_DIR={libraries / 'qemu'}"),
-        *(libraries / "ld-linux-x86-64.so.2", "--library-path", libraries, qemu / "usr/bin/qemu-system-x86_64"),
-        *("-L", qemu / "usr/share/qemu", "-L", qemu / "usr/share/seabios"),
-        *("-name", "hca", "-M", "q35", *accelerator(), "-smp", "1", "-m", str(MEMORY_MIB)),
+        *("env", f"QEMU_MODULE_DIR={debian.qemu_modules()}"),
+        *debian.qemu_program(),
+        *("-name", "hca", "-M", "q35", *accelerator.options(), "-smp", "1", "-m", str(MEMORY_MIB)),
         # two NUMA nodes, so that an HCA can be on the second
         *("-object", f"memory-backend-ram,id=memory0,size={half}M", "-numa", "node,nodeid=0,memdev=memory0,cpus=0"),
         *("-object", f"memory-backend-ram,id=memory1,size={half}M", "-numa", "node,nodeid=1,memdev=memory1"),

@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LABEL, OWN, Wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import adds_to, strangers
 from ansible_collections.linerate.rdma.plugins.module_utils._render.observers import objects
 from ansible_collections.linerate.rdma.plugins.module_utils._run import observers as run
@@ -70,7 +71,7 @@ def test_who_takes_the_name_of_a_swept_namespace_gets_no_observers(world: World,
 
 
 def test_a_namespace_that_is_another_one_before_the_daemonset_is_made_gets_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = run.apply_all
+    original = apply_all
 
     def exchange(*arguments: typing.Any, **named: typing.Any) -> typing.Any:
         made = original(*arguments, **named)

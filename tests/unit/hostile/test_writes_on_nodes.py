@@ -42,7 +42,7 @@ class Api(FakeApi):
 
 @pytest.fixture(autouse=True)
 def temporary(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    monkeypatch.setattr(_confirmed.constants, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    monkeypatch.setattr("ansible.constants.DEFAULT_LOCAL_TMP", str(tmp_path))
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ def test_a_machine_that_shows_no_boot_is_not_written_on(text: typing.Any, api: A
 def test_the_boots_of_all_nodes_are_read_once_a_minute_and_those_of_each_run_alone(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """The node in question is always asked anew, so that it can't tell another boot meanwhile."""
     now = [1000.0]
-    monkeypatch.setattr(_confirmed.time, "time", lambda: now[0])
+    monkeypatch.setattr("time.time", lambda: now[0])
     cluster = api.client(api.url)
 
     def compare(run: str = "run-1") -> None:
