@@ -65,6 +65,7 @@ TABLE: typing.Dict[str, str] = {
         Bios attributes registry apply_times; BiosAttribute name current pending; BiosJob id; BiosValue value; Condition attribute value; Dependency property;
         Entry name display_name values; NodeBios vendor model version registry apply_times; Registry path; System vendor model version serial resets""",
     "a value of a tool or a file of the node, compared with a table and shown": """
+        Boot boot machine;
         Identity uuid serials; NodePlatform kernel_arguments; ObservedSettings value; ObservedText value; PortCounters counters wide; Reading value where;
         Report parameters; Setting next current default; NodeTuning rows""",
     "of the controller itself": """

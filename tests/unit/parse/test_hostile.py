@@ -30,6 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import SriovAbsence
+from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Boot
 from ansible_collections.linerate.rdma.plugins.module_utils._model.images import RegistrySources
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
@@ -295,6 +296,8 @@ TEXT["registry.tags_of"] = Text(parser("registry.tags_of"), ['{"name": "a", "tag
 TEXT["limits.decode_answer"] = Text(
     lambda text: parser("limits.decode_answer")(text.encode(errors="surrogatepass"), "a file"), ['{"a": [1, 2.5, "x", null, true]}'], (ANY,)
 )
+TEXT["limits.values_of"] = Text(lambda text: 0 <= parser("limits.values_of")(text) <= len(text), ['{"a": [1, 2.5, "x", null, true]}'], (True,))
+TEXT["node.tuning.is_of_node"] = Text(parser("node.tuning.is_of_node"), ["Name:\tirqbalance\nUid:\t0\t0\t0\t0\nNSpid:\t812\n"], (False,))
 TEXT["limits.decode_json"] = Text(lambda text: parser("limits.decode_json")(text, "a file"), ['{"a": [1, 2.5, "x", null, true]}'], (ANY,))
 TEXT["kubernetes.images.reference"] = Text(parser("kubernetes.images.reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"])
 TEXT["kubernetes.observers.knows_recursive_read_only"] = Text(parser("kubernetes.observers.knows_recursive_read_only"), ["v1.34.4", "v1.30.2"], (False,))
@@ -405,6 +408,11 @@ DATA: typing.Dict[str, Data] = {
     ),
     "kubernetes.core.system_uuid": Data(
         parser("kubernetes.core.system_uuid"), [named(status={"nodeInfo": {"systemUUID": "4c4c4544-0035-3510-8054-c6c04f503347"}})], ("",)
+    ),
+    "kubernetes.core.boot_of": Data(
+        parser("kubernetes.core.boot_of"),
+        [named(status={"nodeInfo": {"bootID": "5b3a1e0c-9a44-4a63-9f57-0f6a4f2a3a11", "systemUUID": "4c4c4544-0035-3510-8054-c6c04f503347"}})],
+        (Boot(),),
     ),
     "kubernetes.core.node": Data(parser("kubernetes.core.node"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.foreign.judge": Data(
@@ -601,6 +609,7 @@ DATA.update(
         "kubernetes.ipam.attachment_plugins": Data(lambda item: parser("kubernetes.ipam.attachment_plugins")(item, "x"), ATTACHMENTS),
         "job.manifest.attachment": Data(parser("job.manifest.attachment"), ATTACHMENTS),
         "job.manifest.claim": Data(parser("job.manifest.claim"), [CLAIM]),
+        "job.manifest.namespace_of": Data(parser("job.manifest.namespace_of"), JOBS, ("", "default")),
         "job.manifest.is_job": Data(parser("job.manifest.is_job"), JOBS, (False,)),
         "job.manifest.pod_devices": Data(parser("job.manifest.pod_devices"), POD),
         "job.manifest.runtime_of": Data(parser("job.manifest.runtime_of"), JOBS),
@@ -628,6 +637,14 @@ GOING = named(status={"conditions": [{"type": "NamespaceContentRemaining", "stat
 DATA.update(
     {
         "kubernetes.observers.owned_namespace": Data(parser("kubernetes.observers.owned_namespace"), [OBSERVERS["Namespace"]], (("foreign", ""),)),
+        "kubernetes.tenancy.adds_to": Data(
+            lambda item: bool(parser("kubernetes.tenancy.adds_to")(item, OBSERVERS["Namespace"], "linerate.rdma/run")), [OBSERVERS["Namespace"]], (True,)
+        ),
+        "kubernetes.tenancy.strangers": Data(
+            lambda item: parser("kubernetes.tenancy.strangers")([item], "a"),
+            [named(kind="RoleBinding", roleRef={"kind": "Role", "name": "b"}, subjects=[{"kind": "User", "name": "c"}])],
+            ((),),
+        ),
         "kubernetes.observers.holds_back": Data(parser("kubernetes.observers.holds_back"), [GOING], ("",)),
         "kubernetes.observers.observer_set": Data(parser("kubernetes.observers.observer_set"), [OBSERVERS["DaemonSet"]]),
         "kubernetes.observers.observer_pod": Data(parser("kubernetes.observers.observer_pod"), [OBSERVER_POD]),
