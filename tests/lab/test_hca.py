@@ -100,6 +100,10 @@ def test_a_netdev_is_one_of_ipoib(said: typing.Mapping[str, str]) -> None:
     assert "driver: mlx5_core[ib_ipoib]" in said["netdev"] and "bus-info: 0000:3c:00.0" in said["netdev"]
 
 
+def test_ipoib_of_the_kernel_leaves_the_netdevs_alone(said: typing.Mapping[str, str]) -> None:
+    assert said["ipoib"].splitlines() == ["loaded", str(len(HCAS)), str(len(HCAS))]
+
+
 def test_vfs_come(said: typing.Mapping[str, str]) -> None:
     total, numvfs, *lines = said["vfs"].splitlines()
     assert (total, numvfs) == ("8", "8")
