@@ -22,6 +22,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 Resource = typing.Dict[str, typing.Any]
 
 
+def on_this_machine(node: Resource) -> Resource:
+    """The Node whose kubelet runs on this machine, by the boot that it tells: what a play writes there by a local connection is written on this node."""
+    status = node.get("status") or {}
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return {**node, "status": {**status, "nodeInfo": {"bootID": boot}}}
+
+
 class FakeApi:
     """:ivar requests: how often each path was asked for, as ``list PATH``, ``watch PATH``, ``post PATH``...
     :ivar date: what its clock says, in seconds since 1970; None for the right time, an empty text for no header Date

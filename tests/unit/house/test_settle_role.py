@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
-from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource, on_this_machine
 from ansible_collections.linerate.rdma.tests.unit.firmware_node import ADDRESSES, FirmwareNode
 from ansible_collections.linerate.rdma.tests.unit.roll_world import World, merged, node, ready
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS
@@ -56,6 +56,7 @@ class Api(World):
         super().__init__()
         self.reason = "UpdateSuccessful"
         self.serve("Lease", [], "default")
+        self.put("Node", on_this_machine(node(NODE)))
 
     def with_the_operator(self) -> None:
         self.serve("NicDevice", [card(None, "DeviceConfigSpecEmpty")])

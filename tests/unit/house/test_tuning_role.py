@@ -18,9 +18,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NAMESPACE, TUNED
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
-from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, on_this_machine
 from ansible_collections.linerate.rdma.tests.unit.plan.test_tuning_settings import FABRIC
-from ansible_collections.linerate.rdma.tests.unit.run.test_set_tuning import NODES, World, profile
+from ansible_collections.linerate.rdma.tests.unit.run.test_set_tuning import NODES, World, node, profile
 
 pytestmark = pytest.mark.processes
 
@@ -95,6 +95,7 @@ class Site:
 def site(tmp_path: pathlib.Path) -> typing.Iterator[Site]:
     world = Api()
     world.serve("Lease", [], "default")
+    world.put("Node", on_this_machine(node("worker-1")))
     world.start()
     yield Site(tmp_path, world)
     world.stop()
