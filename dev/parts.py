@@ -18,8 +18,8 @@ from .steps import ROOT, VENV, guarded
 PYTHON = str(VENV / "bin" / "python")
 PAGE = ROOT / "CONTRIBUTING.md"
 
-#: where a part runs: without a lab; on the lab; beside the ones or the others, with what they leave of the processors; after the lab, whatever has failed
-ALONE, LAB, BESIDE, BESIDE_LAB, END = "alone", "lab", "beside", "beside the lab", "end"
+#: where a part runs: without a lab; beside those, with what they leave of the processor; on the lab; after it, whatever has failed
+ALONE, BESIDE, LAB, END = "alone", "beside", "lab", "end"
 
 #: tests on the lab that want something built or started before them, that leave the lab without an operator, or that need no lab; the others run in one go
 APART = ("hca", "jobs", "machine_config", "nvidia", "olm", "teardown")
@@ -44,7 +44,7 @@ class Part:
 
     :ivar size: the smallest that has it
     :ivar holds: what it runs, for the table; nothing is in two parts
-    :ivar place: of ALONE, LAB, BESIDE, BESIDE_LAB, END
+    :ivar place: of ALONE, BESIDE, LAB, END
     """
 
     name: str
@@ -136,7 +136,7 @@ PARTS = (
         ("tests/unit, but for those with the marker processes",),
     ),
     Part("linters that take longer", ALL, (PYTHON, "-m", "dev.lint", ALL), _linters(ALL)),
-    Part("ansible-test", TEST, (PYTHON, "-m", "dev.sanity", TEST), _releases(TEST), BESIDE_LAB),
+    Part("ansible-test", TEST, (PYTHON, "-m", "dev.sanity", TEST), _releases(TEST)),
     # by file: tests of a file share what a fixture has run
     Part(
         "tests that start processes",

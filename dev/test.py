@@ -3,8 +3,8 @@
 """All tests of a size: ``python -m dev.test [check | test | test-all]``, as the targets of make call it. What they hold is in dev/parts.py.
 
 The first part that fails ends it. One lab serves molecule and the tests on the lab, and is taken down at the end. It is built beside all that needs no lab,
-which leaves a processor idle now and then: on a fresh machine that takes longest of all. No guest runs yet. ansible-test runs beside the lab, where guests
-are waited for, and takes what these leave.
+which leaves a processor idle now and then: on a fresh machine that takes longest of all. No guest runs yet: what
+runs beside guests makes them lose the packets of stage reachability.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import time
 import typing
 
 from . import times
-from .parts import ALONE, BESIDE, BESIDE_LAB, END, LAB, Part, parts_of
+from .parts import ALONE, BESIDE, END, LAB, Part, parts_of
 from .sizes import SIZES, TEST
 from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, StepError, log_of, say
 
@@ -87,21 +87,17 @@ class Run:
 
         :returns: nothing, or where the output of the first part lies that failed
         """
-        at = {place: [part for part in parts if part.place == place] for place in (BESIDE, ALONE, BESIDE_LAB, LAB, END)}
-        failed = self._both(at[BESIDE], at[ALONE])
+        at = {place: [part for part in parts if part.place == place] for place in (BESIDE, ALONE, LAB, END)}
+        with contextlib.ExitStack() as stack:
+            waits = [stack.enter_context(self.beside(part)) for part in at[BESIDE]]
+            failed = self._first(at[ALONE]) or next((log for log in (wait() for wait in waits) if log), None)
         if failed:
             return failed
         try:
-            failed = self._both(at[BESIDE_LAB], at[LAB])
+            failed = self._first(at[LAB])
         finally:
             ends = [self.part(part) for part in at[END]]
         return failed or next((log for log in ends if log), None)
-
-    def _both(self, beside: typing.Iterable[Part], parts: typing.Iterable[Part]) -> Failed:
-        """Run parts one after the other, and beside them those that take what is left of the processors."""
-        with contextlib.ExitStack() as stack:
-            waits = [stack.enter_context(self.beside(part)) for part in beside]
-            return self._first(parts) or next((log for log in (wait() for wait in waits) if log), None)
 
     def _first(self, parts: typing.Iterable[Part]) -> Failed:
         return next((log for log in map(self.part, parts) if log), None)
