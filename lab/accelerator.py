@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What runs the guests' code: KVM where it boots a guest, else emulation by TCG.
+"""The accelerator of QEMU for the guests: KVM where a guest boots by it, else emulation (TCG).
 
 A ``/dev/kvm`` that opens proves nothing. Without the processor's own virtualization it is a paravirtual one, on which an ordinary kernel never gets to its
 first line, while all else on the host stands still for seconds. With it a small guest is booted, once for each boot of the host.
@@ -46,7 +46,7 @@ def options() -> typing.Sequence[str]:
 
 
 def _kvm_boots() -> bool:
-    """Whether a guest boots by KVM; asked once for each boot of the host and each kernel of the guests."""
+    """Tell whether a guest boots by KVM. The answer is kept until the host boots anew, or the guests get another kernel."""
     if not os.access(DEVICE, os.R_OK | os.W_OK) or not FLAGS & set(PROCESSORS.read_text(encoding="utf-8").split()):
         return False
     known = CACHE / "kvm"

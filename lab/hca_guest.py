@@ -33,7 +33,7 @@ _COMMAND_LINE = (
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a script left.
+    """The end of a script that ran in a guest.
 
     :ivar code: its exit code
     :ivar output: of both streams

@@ -11,7 +11,7 @@ import struct
 
 from ..cache import cached
 from ..run import run
-from . import debian
+from . import debian, kernel_module
 
 HERE = pathlib.Path(__file__)
 INIT = HERE.parent.parent / "guest/init"
@@ -40,9 +40,9 @@ def kernel() -> pathlib.Path:
         _modules(packages / f"lib/modules/{release}", target / f"lib/modules/{release}")
         _siw(packages, release, target)
         run(["depmod", "-b", target, release])
-        _initrd(target, release)
+        kernel_module.write_initrd(target / "initrd", target, release, BOOT_MODULES, INIT, ("proc", "sys", "dev", "root"))
 
-    return cached("kernel", [packages.name, HERE, INIT], build)
+    return cached("kernel", [packages.name, HERE, kernel_module.HERE, INIT], build)
 
 
 def uncompressed(image: bytes) -> bytes:
@@ -74,46 +74,10 @@ def _modules(source: pathlib.Path, target: pathlib.Path) -> None:
 
 def _siw(packages: pathlib.Path, release: str, target: pathlib.Path) -> None:
     """siw (software iWARP): Debian does not ship it, so it is compiled from Debian's own kernel source for Debian's own kernel."""
-    version = release.replace("-amd64", "")
     work = target / "siw"
-    work.mkdir()
-    name = "linux-source-6.1/drivers/infiniband/sw/siw"
-    run(["tar", "-C", work, "--strip-components=5", "-xf", packages / "usr/src/linux-source-6.1.tar.xz", name])
-    # the headers package points to /usr/src and /usr/lib by absolute paths: mount them there, in a mount namespace that ends with the build
-    script = (
-        'set -eu; mount --make-rprivate /; mount --bind "$1/usr/src" /usr/src; mount -t tmpfs tmpfs /usr/lib/modules 2>/dev/null || true; '
-        'mkdir -p /usr/lib/linux-kbuild-6.1; mount --bind "$1/usr/lib/linux-kbuild-6.1" /usr/lib/linux-kbuild-6.1; '
-        'make -s -j2 -C "/usr/src/linux-headers-$2-amd64" M="$3" CONFIG_RDMA_SIW=m CONFIG_DEBUG_INFO_BTF_MODULES= modules'
-    )
-    kbuild = pathlib.Path("/usr/lib/linux-kbuild-6.1")
-    existed = kbuild.exists()
-    run(["unshare", "-m", "bash", "-c", script, "siw", packages, version, work])
-    if not existed and kbuild.exists():
-        kbuild.rmdir()
+    shutil.copytree(kernel_module.siw_source(packages), work)
+    kernel_module.compile_module(packages, work, "CONFIG_RDMA_SIW=m")
     goal = target / f"lib/modules/{release}/kernel/drivers/infiniband/sw/siw"
     goal.mkdir(parents=True, exist_ok=True)
     run(["strip", "-g", work / "siw.ko", "-o", goal / "siw.ko"])
     shutil.rmtree(work)
-
-
-def _initrd(target: pathlib.Path, release: str) -> None:
-    root = target / "initrd.root"
-    for name in ("bin", "modules", "proc", "sys", "dev", "root"):
-        (root / name).mkdir(parents=True)
-    shutil.copy2("/bin/busybox", root / "bin/busybox")
-    (root / "bin/sh").symlink_to("busybox")
-    order = []
-    for module in BOOT_MODULES:
-        for line in run(["modprobe", "-d", target, "-S", release, "-D", module]).splitlines():
-            words = line.split()
-            path = pathlib.Path(words[1]) if words[0] == "insmod" else None
-            if path and path.name not in order:
-                shutil.copy2(path, root / "modules")
-                order.append(path.name)
-    (root / "modules/order").write_text("".join(f"{name}\n" for name in order))
-    shutil.copy2(INIT, root / "init")
-    (root / "init").chmod(0o755)
-    names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*"))) + "\n"
-    script = 'cd "$1" && cpio -o -H newc --quiet > "$2"'
-    run(["sh", "-c", script, "initrd", root, target / "initrd"], stdin=names)
-    shutil.rmtree(root)
