@@ -3,8 +3,8 @@
 """All tests of a size: ``python -m dev.test [check | test | test-all]``, as the targets of make call it. What they hold is in dev/parts.py.
 
 The first part that fails ends it. One lab serves molecule and the tests on the lab, and is taken down at the end. It is built beside all that needs no lab,
-which leaves a processor idle now and then: on a fresh machine that takes longest of all. No guest runs yet: what
-runs beside guests makes them lose the packets of stage reachability.
+which leaves a processor idle now and then: on a fresh machine that takes longest of all. No guest runs yet: what runs beside guests makes them lose the
+packets of stage reachability.
 """
 
 from __future__ import annotations
