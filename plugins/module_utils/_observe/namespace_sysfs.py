@@ -84,7 +84,7 @@ def _called(name: str, answer: int) -> None:
 
 
 def _refusal(error: OSError) -> str:
-    """Why a sysfs could not be mounted, for a reader."""
+    """Say why the sysfs of a namespace could not be mounted, and what it takes."""
     return (
         f"no sysfs of it could be mounted, so what is there of the node's functions is unknown: {error.strerror or error}. "
         "It takes root with CAP_SYS_ADMIN: look through an observer, or by ssh with sudo"

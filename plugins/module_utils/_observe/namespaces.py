@@ -26,8 +26,8 @@ _MOST_NAMESPACES, _MOST_ENTRIES, _MOST_NETDEVS = 2048, 1024, 64
 _MOST_ERRORS = 16
 
 
-class Held(typing.NamedTuple):
-    """What pods have of a node's functions.
+class HeldByPods(typing.NamedTuple):
+    """Interfaces and RDMA devices of a node's PCI functions that are in the network namespaces of pods.
 
     :ivar parts: by PCI address
     :ivar errors: what could not be looked into, or was left out
@@ -39,7 +39,7 @@ class Held(typing.NamedTuple):
 
 def held_parts(
     roots: typing.Sequence[str], proc: str = "/proc", enter: typing.Callable[[typing.Sequence[str], Look], typing.Sequence[str]] = look_into
-) -> Held:
+) -> HeldByPods:
     """For functions of which the node itself shows no interface, or no RDMA device.
 
     What cannot be seen is left out: a namespace that ends meanwhile, or all of them without root. Then nobody knows what is there.
@@ -104,7 +104,7 @@ class _Found:
             ports = read_ports(device, own.get(address, ()))
             self._devices[address] = HeldParts(rdma_device=name, node_guid=device.value("node_guid", guid), ports=ports)
 
-    def result(self) -> Held:
+    def result(self) -> HeldByPods:
         """All parts that were found, and what was left out."""
         every = sorted(self._devices.keys() | {address for address, netdevs in self._netdevs.items() if netdevs})
         parts = {
@@ -114,7 +114,7 @@ class _Found:
             for address in every
         }
         more = [f"network namespaces: {self._more_errors} more that were left out or not read"] if self._more_errors else []
-        return Held(parts, (*self._errors, *more))
+        return HeldByPods(parts, (*self._errors, *more))
 
     def _away(self, namespace: str, root: str, kind: str) -> typing.Iterator[typing.Tuple[str, str]]:
         """Names of a class in a namespace, each with the PCI address of a function of which the node has no such part."""

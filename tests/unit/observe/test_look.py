@@ -52,7 +52,7 @@ def test_a_bare_python_sees_what_the_module_sees(packed: bytes, tmp_path: pathli
 
 def test_what_can_not_be_seen_in_namespaces_is_said_of_the_node(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_six_hcas(Tree(tmp_path / "sys"))
-    monkeypatch.setattr(namespaces, "held_parts", lambda roots: namespaces.Held({}, ("/proc/7/ns/net: no",)))
+    monkeypatch.setattr(namespaces, "held_parts", lambda roots: namespaces.HeldByPods({}, ("/proc/7/ns/net: no",)))
     seen = look.Look([str(tmp_path / "sys")]).at("hcas")
     assert seen["errors"] == ["/proc/7/ns/net: no"] and len(seen["hcas"]) == 6
 
