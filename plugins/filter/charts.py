@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import read_documents
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import read_documents
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.charts import definitions_text
 from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 

@@ -104,7 +104,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Ob
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe, observe_stack, read_job, runtimes
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import MOST_FILE, read_documents
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import MOST_FILE, read_documents
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import namespace_of
 
 KINDS = ["PyTorchJob", "TrainJob", "MPIJob", "JobSet", "Job", "StatefulSet", "Pod"]

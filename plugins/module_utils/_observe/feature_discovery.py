@@ -13,7 +13,8 @@ from .._model.sriov_operator import OperatorFacts
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes.nfd_and_olm import config_maps, is_worker, worker_config, worker_text
 from .._parse.kubernetes.pod_state import state_of_pod
-from .kubernetes import ApiError, Cluster, Resource, read_yaml
+from .kubernetes import ApiError, Cluster, Resource
+from .yaml_documents import read_yaml
 
 
 def with_discovery(cluster: Cluster, facts: OperatorFacts, selector: typing.Mapping[str, str], nodes: typing.Iterable[str]) -> OperatorFacts:

@@ -17,7 +17,8 @@ from .._model.pulls import ChartSeen
 from .._model.text import plain
 from .._parse.kubernetes.pulled_images import pulled_images
 from .command import Finished, each, run, search_path
-from .kubernetes import Resource, read_documents
+from .kubernetes import Resource
+from .yaml_documents import read_documents
 
 #: seconds for one chart; a registry that is far away may take its time
 LIMIT = 120.0

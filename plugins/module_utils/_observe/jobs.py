@@ -14,7 +14,8 @@ from .._model.stack import Controller, Stack, has_rights
 from .._parse.job import manifest as parse
 from .._parse.job import stack
 from .._parse.kubernetes.core import node as parse_node
-from .kubernetes import ApiError, Cluster, Resource, read_yaml
+from .kubernetes import ApiError, Cluster, Resource
+from .yaml_documents import read_yaml
 
 #: by which the operators mark the pods of a job
 _LABELS = ("training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name", "batch.kubernetes.io/job-name")

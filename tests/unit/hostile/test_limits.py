@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Container
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes, many
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes, many, yaml_documents
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import Channels
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Shell
@@ -291,7 +291,7 @@ def test_an_answer_that_is_not_deep_is_taken_as_it_is(data: typing.Any) -> None:
 def test_yaml_of_the_cluster_that_costs_much_is_an_error(text: str) -> None:
     begin = time.process_time()
     with pytest.raises(RdmaError, match="YAML"):
-        kubernetes.read_yaml(text)
+        yaml_documents.read_yaml(text)
     assert time.process_time() - begin < 1
 
 

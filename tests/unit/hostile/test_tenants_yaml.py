@@ -11,7 +11,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import feature_discovery
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import MOST_YAML, Listing, read_yaml
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import MOST_YAML, read_yaml
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged, Resource
 
 LEVELS = 7

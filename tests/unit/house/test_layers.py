@@ -45,7 +45,8 @@ PURE = {"_model", "_parse", "_check", "_render", "_schedule", "_plan", "_report"
 IMPURE = set("os pathlib subprocess socket shutil tempfile urllib http time random secrets threading asyncio signal glob".split())
 # runs on the controller only, where the Kubernetes client and what it stands on are
 CONTROLLER = {
-    "_observe/kubernetes.py": {"kubernetes", "urllib3", "yaml"},
+    "_observe/kubernetes.py": {"kubernetes", "urllib3"},
+    "_observe/yaml_documents.py": {"yaml"},
     "_observe/channels.py": {"kubernetes", "websocket", "certifi"},
 }
 
