@@ -99,6 +99,10 @@ TOOL = {
     "kwok": Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", r"v0\.7\."),
 }
 
+#: how Go says that a download did not come to its end
+_BROKEN_OFF = re.compile("TLS handshake timeout|i/o timeout|connection reset by peer|unexpected EOF")
+_ATTEMPTS = 3
+
 
 def binary(name: str) -> pathlib.Path:
     """Path of the binary: a ready one from KUBEBUILDER_ASSETS or PATH where its version fits, else compiled and cached."""
@@ -137,14 +141,20 @@ def module_folder(module: str, path: str) -> pathlib.Path:
 
 
 def _compile(folder: pathlib.Path, tools: typing.Sequence[Tool], target: pathlib.Path) -> None:
-    """Compile tools of one module at once: what they share is compiled once, and one is linked while another is compiled."""
-    run(
-        ["go", "build", *flags(tools), "-o", f"{target}/", *(tool.package for tool in tools)],
-        cwd=folder,
-        env=ENVIRONMENT,
-        limit=3600,
-        remedy="is the Go module proxy reachable, and is 'go version' 1.25 or newer? 'make lab' goes on where it stopped",
-    )
+    """Compile tools of one module at once: what they share is compiled once, and one is linked while another is compiled.
+
+    A download that breaks off is asked for again: beside other work a connection may not get the processor in time, and Go keeps what it has.
+    """
+    command = ["go", "build", *flags(tools), "-o", f"{target}/", *(tool.package for tool in tools)]
+    remedy = "is the Go module proxy reachable, and is 'go version' 1.25 or newer? 'make lab' goes on where it stopped"
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            run(command, cwd=folder, env=ENVIRONMENT, limit=3600, remedy=remedy)
+            return
+        except StepError as error:
+            if not left or not _BROKEN_OFF.search(str(error)):
+                raise
+            say("a download broke off; the build goes on where it stopped")
 
 
 def _ready(name: str, tool: Tool) -> typing.Optional[pathlib.Path]:
