@@ -65,6 +65,15 @@ options:
         type: list
         elements: str
         default: []
+  trusted_namespaces:
+    description:
+      - Namespaces that an admin of the cluster made for the operators.
+      - In any other namespace that exists, the module makes nothing if others have rights there, or if it holds a C(Pod), a C(ServiceAccount) or a
+        C(CatalogSource) before the operator is installed. It reads C(RoleBindings), and the roles that they name.
+    type: list
+    elements: str
+    default: []
+    version_added: "1.0.0"
   wait_seconds:
     description: Maximum time in seconds to wait for all operators, or for each object to be gone.
     type: int
@@ -210,7 +219,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     if options["state"] == "present":
         wishes = load(typing.Tuple[OperatorWish, ...], options["operators"], "operators")
         with working(module, cluster) as held, progress(options["progress_file"]) as say:
-            installer = Installer(held.cluster, time.monotonic, time.sleep, say, lambda: secrets.token_hex(4))
+            installer = Installer(held.cluster, time.monotonic, time.sleep, say, lambda: secrets.token_hex(4), trusted=options["trusted_namespaces"])
             found, outcomes = installer.run(wishes, module.check_mode, limit)
         answer["olm"] = to_data(found)
     elif options["state"] == "absent":
@@ -238,6 +247,7 @@ def main() -> None:
             **LEASE_SPEC,
             state={"type": "str", "choices": ["present", "absent", "shown"], "default": "present"},
             operators={"type": "list", "elements": "dict", "default": [], "options": OPERATOR_SPEC},
+            trusted_namespaces={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 600},
             progress_file={"type": "path"},
         ),

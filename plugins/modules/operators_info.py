@@ -52,6 +52,21 @@ options:
     type: list
     elements: str
     default: []
+  install:
+    description:
+      - Whether RV(releases) will be installed. The module then examines their namespaces, and leaves out those that may be of a tenant.
+      - These are a namespace in which others have rights, one with a Helm release that no C(ClusterRoleBinding) is of, and one that holds more than data
+        and limits before the operator is installed.
+      - To look needs the right to list all resources in these namespaces.
+    type: bool
+    default: false
+    version_added: "1.0.0"
+  trusted_namespaces:
+    description: Namespaces that the module does not examine, because an admin of the cluster made them for the operators.
+    type: list
+    elements: str
+    default: []
+    version_added: "1.0.0"
   wait_seconds:
     description:
       - Maximum time in seconds to wait until the operators serve.
@@ -167,6 +182,9 @@ operators:
       description: Objects that could not be read, each with the reason.
       type: list
       elements: str
+    kept:
+      description: Operators that are left out because of their namespace, each with its C(namespace) and the reason C(why).
+      type: dict
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
@@ -183,12 +201,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTE
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import Mirror
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart, OperatorsSeen, job_needs
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart, Kept, OperatorsSeen, job_needs
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import plain
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import default_values
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import why_no_release
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, examples, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
@@ -207,6 +228,25 @@ def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
     return dataclasses.replace(release, chart=chart.reference, repository=chart.repository, values=merged(images, release.values))
 
 
+def kept_back(cluster: Cluster, releases: typing.Iterable[plan.Release], trusted: typing.Container[str]) -> typing.Dict[str, Kept]:
+    """Operators whose namespace may be that of others, with the cause.
+
+    :raises ApiError: the server cannot be reached
+    """
+    found = {}
+    for release in releases:
+        if release.namespace not in trusted:
+            try:
+                why = why_no_release(cluster, release.namespace, release.release)
+            except RdmaError as error:
+                if isinstance(error, ApiError) and error.status == 0:
+                    raise
+                why = f"whose it is could not be read: {error.seen}"
+            if why:
+                found[release.operator] = Kept(release.namespace, plain(why))
+    return found
+
+
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options, folder = module.params, folder_of(module)
     intent, wishes = parse_intent(options["fabrics"], None, options["cluster"]), plan.wishes(options["charts"], options["packages"], options["leave"])
@@ -215,15 +255,19 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     cluster = connect(module)
     olm = by_olm(cluster) if options["by"] == "auto" else options["by"] == "olm"
 
-    def look(on: Cluster = cluster) -> OperatorsSeen:
-        return observe(on, intent, job, nodes, olm)
+    kept: typing.Dict[str, Kept] = {}
 
+    def look(on: Cluster = cluster) -> OperatorsSeen:
+        return dataclasses.replace(observe(on, intent, job, nodes, olm), kept=kept)
+
+    if options["install"]:
+        kept = kept_back(cluster, plan.releases(intent, look(), wishes), options["trusted_namespaces"])
     if module.check_mode or not options["wait_seconds"]:
         seen = look()
     else:
         with waiting(module, cluster), progress(options["progress_file"]) as say:
             seen = wait_until_all_serve(look, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
-    releases = plan.releases(intent, seen, wishes)
+    releases = tuple(release for release in plan.releases(intent, seen, wishes) if release.operator not in kept)
     if intent.cluster.mirror:
         helm = options["helm_binary"]
         releases = tuple(on_mirror(release, intent.cluster.mirror, helm) for release in releases) if helm else ()
@@ -251,6 +295,8 @@ def main() -> None:
             packages={"type": "dict", "default": {}},
             helm_binary={"type": "str"},
             leave={"type": "list", "elements": "str", "default": []},
+            install={"type": "bool", "default": False},
+            trusted_namespaces={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 0},
             progress_file={"type": "path"},
         ),

@@ -83,6 +83,37 @@ def test_a_namespace_with_a_stranger_s_volume_claim_stays_until_the_claim_is_gon
 
 
 @pytest.mark.thorough
+def test_a_namespace_that_a_tenant_made_first_gets_no_operator(lab: Lab, tmp_path: pathlib.Path) -> None:
+    """The tenant has Helm make a release of the operator's name in it, and then gives up their rights: the release is theirs all the same."""
+    chart = tmp_path / "chart"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: sriov-network-operator-chart\nversion: 0.0.1\n", encoding="utf-8")
+    bait = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bait}\n"
+    (chart / "templates" / "bait.yaml").write_text(bait, encoding="utf-8")
+    label, _equals, value = MANAGED.partition("=")
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR, "labels": {label: value}}}
+    group = "rbac.authorization.k8s.io"
+    subject, role = {"apiGroup": group, "kind": "User", "name": "mallory"}, {"apiGroup": group, "kind": "ClusterRole", "name": "admin"}
+    metadata = {"name": "mallory", "namespace": OPERATOR}
+    with lab.present(namespace):
+        with lab.present({"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": metadata, "roleRef": role, "subjects": [subject]}):
+            where = ("--namespace", OPERATOR, "--kubeconfig", ".lab/pki/admin.kubeconfig", "--kube-as-user", "mallory")
+            made = lab.command("exec", ".lab/helm", "install", OPERATOR, str(chart), *where)
+            assert made.returncode == 0, made.stderr
+            seen = lab.playbook(OPERATORS)
+            finding = seen.finding("operators", "operators.needed", OPERATOR)
+            assert seen.code != 0 and finding["status"] == "fail" and "RoleBinding mallory: User mallory" in finding["why"], finding
+        seen = lab.playbook(OPERATORS)
+        finding = seen.finding("operators", "operators.needed", OPERATOR)
+        assert finding["status"] == "fail" and "may have forged it" in finding["why"] and "operators_trusted_namespaces" in finding["remedy"], finding
+        records = lab.objects("v1/Secret", f"owner=helm,name={OPERATOR}")
+        assert [item["metadata"]["labels"]["version"] for item in records] == ["1"]
+        labels = next(item for item in lab.objects("v1/Namespace", MANAGED) if item["metadata"]["name"] == OPERATOR)["metadata"]["labels"]
+        assert "pod-security.kubernetes.io/enforce" not in labels
+        assert not [item for item in lab.objects("rbac.authorization.k8s.io/v1/ClusterRole") if OPERATOR in item["metadata"]["name"]]
+
+
+@pytest.mark.thorough
 def test_a_release_that_was_cut_off_is_named_and_taken_up(lab: Lab, tmp_path: pathlib.Path) -> None:
     """Helm is killed while it waits for pods that no node takes. What keeps them from nodes is of that revision alone, and must go with it."""
     values = tmp_path / "values.json"

@@ -84,6 +84,8 @@ class OlmWorld(FakeApi):
         self.serve("CatalogSource", [], CATALOGS)
         for kind in ("Namespace", "CustomResourceDefinition", "PackageManifest"):
             self.serve(kind, [])
+        for kind in ("RoleBinding", "ServiceAccount", "CatalogSource"):
+            self.serve(kind, [], SPACE)
         for kind in ("Pod", "EndpointSlice", "Deployment"):
             self.serve(kind, [], SPACE)
             self.serve(kind, [], CATALOGS)

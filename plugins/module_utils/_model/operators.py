@@ -197,6 +197,17 @@ class Needed:
 
 
 @dataclasses.dataclass(frozen=True)
+class Kept:
+    """Why nothing is installed in a namespace that is there.
+
+    :ivar why: who else has rights in it, or what it holds
+    """
+
+    namespace: str
+    why: str
+
+
+@dataclasses.dataclass(frozen=True)
 class OperatorsSeen:
     """Answer of operators_info.
 
@@ -210,6 +221,7 @@ class OperatorsSeen:
     :ivar drivers: policies that bring a driver container, or may
     :ivar hosts: nodes that take part, by what the image of such a driver is chosen
     :ivar errors: what could not be read; what is not in the rest is not known then
+    :ivar kept: operators that a run neither installs nor upgrades, because their namespace may be that of others; with the cause
     """
 
     olm: bool = False
@@ -222,6 +234,7 @@ class OperatorsSeen:
     drivers: typing.Tuple[DriverPolicy, ...] = ()
     hosts: typing.Tuple[DriverHost, ...] = ()
     errors: typing.Tuple[str, ...] = ()
+    kept: typing.Dict[str, Kept] = dataclasses.field(default_factory=dict)
 
     def held_by_olm(self, operator: Operator) -> typing.Tuple[OlmObject, ...]:
         """What OLM has of it. Editors can make a Subscription in their namespace, which installs nothing: there a ClusterServiceVersion alone counts."""

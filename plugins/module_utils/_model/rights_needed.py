@@ -252,6 +252,9 @@ def _install_by_olm() -> typing.Iterator[Right]:
     yield from (Right("operators", verb, kind) for kind in kinds for verb in _APPLY)
     # with that example
     yield Right("operators", "get", "ClusterServiceVersion")
+    # who has rights in a namespace that is there, and what acts in it
+    yield from (Right("operators", "list", kind) for kind in ("RoleBinding", "ServiceAccount", "Pod"))
+    yield from (Right("operators", "get", kind) for kind in ("Role", "ClusterRole"))
 
 
 def _remove_by_olm() -> typing.Iterator[Right]:

@@ -67,6 +67,10 @@ def apply_all(
     created: typing.List[AppliedObject] = []
     for (fabric, given), early in zip(wanted, planned):
         definition, outcome = early
+        if any(item.applied.kind == "Namespace" and item.applied.action == "refused" and item.applied.name == outcome.applied.namespace for item in outcomes):
+            why = f"Namespace {outcome.applied.namespace} was refused"
+            outcomes.append(Outcome(dataclasses.replace(outcome.applied, action="refused", reason="NotFound", refusal=why), outcome.before))
+            continue
         again, end = _came_too_early(outcome, created), clock() + WEBHOOK_SECONDS
         while again:
             # what it waits for is there now; a webhook sees that a moment later than the API server
@@ -127,7 +131,11 @@ def _not_found(outcome: Outcome) -> bool:
 
 def _commit(cluster: Cluster, definition: Resource, planned: Outcome) -> Outcome:
     try:
-        result, warnings = cluster.apply(definition, FIELD_MANAGER, dry_run=False)
+        if definition["kind"] == "Namespace" and planned.before is None:
+            # a tenant may have made one since, which must not get our labels
+            result, warnings = cluster.create(definition, FIELD_MANAGER), planned.applied.warnings
+        else:
+            result, warnings = cluster.apply(definition, FIELD_MANAGER, dry_run=False)
     except ApiError as error:
         return Outcome(_refused(planned.applied, error), planned.before)
     return dataclasses.replace(planned, applied=dataclasses.replace(planned.applied, warnings=warnings), after=stable(result))

@@ -45,9 +45,8 @@ def objects_of_others(cluster: Cluster, namespace: str, limit: float, clock: Clo
     end = clock() + limit
     while True:
         unread: typing.List[str] = []
-        found = [(item.kind, seen) for item in _listable(cluster, unread) for seen in _objects(cluster, item, namespace, unread)]
         try:
-            judged = judge(found)
+            judged = judge(everything(cluster, namespace, unread))
         except ResourceError as error:
             return Kept(unread=(*unread, error.seen))
         if judged.foreign or unread:
@@ -57,6 +56,17 @@ def objects_of_others(cluster: Cluster, namespace: str, limit: float, clock: Clo
         if clock() >= end:
             return Kept(judged.going)
         pause(_LOOK)
+
+
+def everything(cluster: Cluster, namespace: str, unread: typing.List[str]) -> typing.Iterator[typing.Tuple[str, Resource]]:
+    """Kind and metadata of each object of a namespace, by the API server's own discovery.
+
+    :param unread: takes what could not be listed, and why
+    :raises ApiError: the server cannot be reached
+    """
+    for item in _listable(cluster, unread):
+        for seen in _objects(cluster, item, namespace, unread):
+            yield item.kind, seen
 
 
 def _listable(cluster: Cluster, unread: typing.List[str]) -> typing.List[ApiResource]:

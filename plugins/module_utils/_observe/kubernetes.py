@@ -54,6 +54,7 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "ConfigMap": ("/api/v1", "configmaps", True),
     "ServiceAccount": ("/api/v1", "serviceaccounts", True),
     "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles", True),
+    "ClusterRole": ("/apis/rbac.authorization.k8s.io/v1", "clusterroles", False),
     "ClusterRoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", False),
     "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings", True),
     "SecurityContextConstraints": ("/apis/security.openshift.io/v1", "securitycontextconstraints", False),
@@ -470,9 +471,14 @@ class Cluster:
         """
         return self._json("patch", path_of(kind, namespace, name), body=change, content_type="application/merge-patch+json")
 
-    def create(self, definition: Resource) -> Resource:
-        """:raises ApiError: refused; reason AlreadyExists"""
-        return self._json("post", path_of(kind_of(definition), definition["metadata"].get("namespace", "")), body=definition)
+    def create(self, definition: Resource, manager: str = "") -> Resource:
+        """Make an object that is not there.
+
+        :param manager: of its fields; empty for the one that the API server takes from the client's name
+        :raises ApiError: refused; reason AlreadyExists
+        """
+        path, query = path_of(kind_of(definition), definition["metadata"].get("namespace", "")), [("fieldManager", manager)] if manager else []
+        return self._json("post", path, query, body=definition)
 
     def replace(self, definition: Resource) -> Resource:
         """Write a whole object anew.

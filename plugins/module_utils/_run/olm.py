@@ -8,13 +8,15 @@ import contextlib
 import dataclasses
 import typing
 
-from .._check.controllers.olm import Next, Place, Seen, judge, uncounted
+from .._check.controllers.olm import Next, Place, Seen, judge, subscription_of, uncounted
 from .._model.apply import AppliedObject
 from .._model.errors import RdmaError
 from .._model.olm import GROUP, ORIGINALS, OlmFacts, OperatorStand, OperatorWish
+from .._model.text import plain
 from .._observe import olm as observe
 from .._observe.apply import Outcome, apply_all
 from .._observe.kubernetes import ApiError, Clock, Cluster
+from .._observe.operator_namespaces import why_no_package
 from .._parse.kubernetes import olm
 from .._parse.kubernetes.resource import Resource, mapping_at, name_of
 from .._plan.olm import Arranged, arrange
@@ -86,12 +88,21 @@ class Installer:
     :param say: takes a line for the reader whenever an operator's state changes
     :param stamp: a text that is another one each time
     :param haste: what all patience is divided by
+    :param trusted: namespaces in which nobody looks for others
     """
 
     def __init__(
-        self, cluster: Cluster, clock: Clock, pause: typing.Callable[[float], None], say: Say, stamp: typing.Callable[[], str], haste: float = 1.0
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: Say,
+        stamp: typing.Callable[[], str],
+        haste: float = 1.0,
+        trusted: typing.Container[str] = (),
     ) -> None:
         self._cluster, self._clock, self._pause, self._say, self._stamp, self._haste = cluster, clock, pause, say, stamp, haste
+        self._trusted = trusted
         self._outcomes: typing.List[Outcome] = []
         #: of each package: the kind of its trouble, and since when
         self._since: typing.Dict[str, typing.Tuple[str, float]] = {}
@@ -112,7 +123,7 @@ class Installer:
         for wish in wishes:
             for place in uncounted(wish, seen):
                 self._say(f"0 s  {wish.package}: Subscription {place} has installed nothing, and is not in namespace {wish.namespace}: it does not count")
-        arranged = arrange(wishes, seen)
+        arranged = arrange(wishes, seen, dict(self._kept(wishes, seen)))
         self._outcomes = list(apply_all(self._cluster, arranged.objects, check_mode, self._clock, self._pause))
         refused = {stand.package: stand for stand in (*arranged.refused, *self._not_made(arranged))}
         rest = [wish for wish in arranged.waited_for if wish.package not in refused]
@@ -121,6 +132,18 @@ class Installer:
         stands = self._foreseen(rest, seen) if check_mode else self._wait(rest, seen, limit)
         found = {**refused, **{stand.package: stand for stand in stands}}
         return OlmFacts(tuple(found[wish.package] for wish in wishes)), tuple(self._outcomes)
+
+    def _kept(self, wishes: typing.Iterable[OperatorWish], seen: Seen) -> typing.Iterator[typing.Tuple[str, str]]:
+        """Namespaces that may be those of others, and why, as far as objects are to be made there.
+
+        :raises RdmaError: they cannot be read
+        """
+        for wish in wishes:
+            there = subscription_of(wish, seen)
+            if wish.namespace not in self._trusted and (there is None or there.ours):
+                why = why_no_package(self._cluster, wish.namespace, there is not None and (there.namespace, there.installed) in seen.versions)
+                if why:
+                    yield wish.namespace, plain(why)
 
     def _not_made(self, arranged: Arranged) -> typing.Iterator[OperatorStand]:
         """Operators that the API server refused an object of."""

@@ -168,7 +168,7 @@ OURS = deployment(release_name="x", release_namespace="ops")
     ],
 )
 def test_a_release_is_not_ours_by_its_name(ours: bool, operators: typing.List[typing.Any], why: typing.Optional[str]) -> None:
-    found = kept_release("ops", "x", ours, operators)
+    found = kept_release("ops", "x", ours, operators, True)
     assert found is None if why is None else found is not None and why in found.why and "helm uninstall --wait -n ops x" in found.remedy
 
 
@@ -182,7 +182,11 @@ def test_a_release_that_stays_is_a_finding_with_its_command(tmp_path: pathlib.Pa
 
 
 class Api:
-    """Lists of two kinds."""
+    """Lists of three kinds. A ClusterRoleBinding is of the release."""
+
+    def pages(self, kind: str) -> typing.Iterator[typing.Mapping[str, typing.Any]]:
+        assert kind == "ClusterRoleBinding"
+        yield {"metadata": {"name": "x", "annotations": OURS["metadata"]["annotations"]}}
 
     def __init__(self, labelled: typing.Sequence[str], *deployments: typing.Mapping[str, typing.Any]) -> None:
         self.labelled, self.deployments = labelled, deployments

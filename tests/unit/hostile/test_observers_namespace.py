@@ -140,9 +140,9 @@ def test_who_has_rights_is_told_by_subjects_and_never_by_names(one: Resource, fo
     assert strangers([one], "ops") == found
 
 
-def test_the_cluster_s_monitoring_is_known_on_openshift_alone() -> None:
-    one = binding("edit", {"kind": "ServiceAccount", "name": "prometheus-k8s", "namespace": "openshift-monitoring"})
-    assert strangers([one], "ops", openshift=True) == () and strangers([one], "ops")
+def test_who_only_reads_is_known_by_the_roles_that_are_named() -> None:
+    one = binding("reads", {"kind": "ServiceAccount", "name": "prometheus-k8s", "namespace": "openshift-monitoring"})
+    assert strangers([one], "ops", {("ClusterRole", "reads")}) == () and strangers([one], "ops", {("Role", "reads")})
 
 
 def test_what_would_give_more_is_named() -> None:

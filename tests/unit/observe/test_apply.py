@@ -64,6 +64,12 @@ class Api:
             self.items[self.key(definition)] = result
         return result, ("mind this",)
 
+    def create(self, definition: typing.Dict[str, typing.Any], manager: str = "") -> typing.Dict[str, typing.Any]:
+        """What fails where there is one."""
+        if self.key(definition) in self.items:
+            raise ApiError(409, "AlreadyExists", "already exists", "POST")
+        return self.apply(definition, manager, False)[0]
+
     def delete(self, kind: str, namespace: str, name: str, grace_seconds: None = None, dry_run: bool = False, only: None = None) -> bool:
         self.log.append(("dry delete" if dry_run else "delete", name))
         if name in self.refuse:

@@ -469,7 +469,7 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.core.workload": Data(parser("kubernetes.core.workload"), [DEPLOYMENT]),
     # of anything else nobody knows that it is ours
     "kubernetes.sriov_operator.kept_release": Data(
-        lambda item: "ours" if parser("kubernetes.sriov_operator.kept_release")("a", "b", True, [item]) is None else None, [OF_HELM], (None,)
+        lambda item: "ours" if parser("kubernetes.sriov_operator.kept_release")("a", "b", True, [item], True) is None else None, [OF_HELM], (None,)
     ),
     "kubernetes.sriov_operator.installation": Data(parser("kubernetes.sriov_operator.installation"), [DEPLOYMENT]),
     "kubernetes.multus.network_interface": Data(lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD),
@@ -630,6 +630,7 @@ DATA.update(
     }
 )
 
+OF_OWNER = {"metadata": {"name": "a", "labels": {"owner": "helm", "name": "a"}, "annotations": {"kubernetes.io/service-account.name": "b"}}}
 OBSERVERS = {item["kind"]: item for item in golden("observers")}
 OBSERVER_POD = named(spec=OBSERVERS["DaemonSet"]["spec"]["template"]["spec"], status={"containerStatuses": [{"name": "observer", "restartCount": 1}]})
 EVENT = named(involvedObject={"kind": "Pod", "name": "a", "uid": "u"}, reason="Failed", message="x", type="Warning", series={"lastObservedTime": "t"})
@@ -645,6 +646,16 @@ DATA.update(
             [named(kind="RoleBinding", roleRef={"kind": "Role", "name": "b"}, subjects=[{"kind": "User", "name": "c"}])],
             ((),),
         ),
+        "kubernetes.tenancy.role_of": Data(parser("kubernetes.tenancy.role_of"), [named(roleRef={"kind": "Role", "name": "b"})], (("", ""),)),
+        "kubernetes.tenancy.only_reads": Data(parser("kubernetes.tenancy.only_reads"), [named(rules=[{"verbs": ["get"], "resources": ["pods"]}])], (True,)),
+        "kubernetes.tenancy.release_of": Data(
+            parser("kubernetes.tenancy.release_of"),
+            [OF_HELM],
+            (("", ""),),
+        ),
+        "kubernetes.tenancy.is_record": Data(lambda item: parser("kubernetes.tenancy.is_record")(item, "a"), [OF_OWNER], (False,)),
+        "kubernetes.tenancy.acts": Data(lambda item: parser("kubernetes.tenancy.acts")("Secret", item), [OF_OWNER], (False,)),
+        "kubernetes.foreign.is_everywhere": Data(lambda item: parser("kubernetes.foreign.is_everywhere")("ConfigMap", item), [OF_HELM], (False,)),
         "kubernetes.observers.holds_back": Data(parser("kubernetes.observers.holds_back"), [GOING], ("",)),
         "kubernetes.observers.observer_set": Data(parser("kubernetes.observers.observer_set"), [OBSERVERS["DaemonSet"]]),
         "kubernetes.observers.observer_pod": Data(parser("kubernetes.observers.observer_pod"), [OBSERVER_POD]),

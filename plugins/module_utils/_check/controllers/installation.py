@@ -44,6 +44,12 @@ def half_installed(namespace: str) -> str:
     return f"helm list -n {namespace} --all tells whether its release was cut off (pending-install) or failed; operators_install: true takes it up again"
 
 
+def trust(namespace: str) -> str:
+    """The next step where a run does not use a namespace that is there, because it may be that of others."""
+    look = f"kubectl get namespace {namespace} -o yaml; kubectl get rolebindings,secrets -n {namespace} -o wide"
+    return f"See whose it is: {look}. Take out what is not the operator's, or delete the namespace; or, if it is yours, add it to operators_trusted_namespaces."
+
+
 def helm_remove(operator: Operator, release: str, namespace: str) -> str:
     """How a release goes: its objects while it runs, which alone takes their finalizers off, then the release, its definitions, and its namespace.
 

@@ -113,15 +113,18 @@ def judge(objects: typing.Iterable[typing.Tuple[str, Resource]]) -> Judged:
     for kind, item in every:
         metadata, title = mapping_at(item, "metadata"), f"{kind} {name_of(item)}"
         owners = {str(owner.get("uid") or "") for owner in items_of(metadata, "ownerReferences", title)}
-        if is_ours(labels_of(item)) or owners & there or _is_everywhere(kind, item) or (kind == "Endpoints" and name_of(item) in services):
+        if is_ours(labels_of(item)) or owners & there or is_everywhere(kind, item) or (kind == "Endpoints" and name_of(item) in services):
             continue
         passes = bool(owners) or "deletionTimestamp" in metadata or kind == "Endpoints"
         (going if passes else foreign).append(title)
     return Judged(tuple(sorted(foreign)), tuple(sorted(going)))
 
 
-def _is_everywhere(kind: str, item: Resource) -> bool:
-    """Whether a namespace has it by itself."""
+def is_everywhere(kind: str, item: Resource) -> bool:
+    """Whether each namespace has such an object by itself.
+
+    :raises ResourceError: no object
+    """
     annotations = mapping_at(item, "metadata", "annotations")
     if kind == "Secret":
         return any(annotations.get(key) in _EVERYWHERE["ServiceAccount"] for key in _ACCOUNT_OF)

@@ -15,11 +15,10 @@ from ..._model.olm import Stay
 from ..._model.sriov_operator import NodeState, OperatorInstallation, Policy, StateInterface, StateVf, SupportedNic, VfGroup, WantedInterface
 from .core import workload
 from .resource import Resource, ResourceError, items_of, known, mapping_at, name_of, number_of, selector_of, text_at, text_of, texts_of, title_of
+from .tenancy import release_of
 
 #: with what the operator's annotations of nodes, node states and pools begin
 STATE_ANNOTATIONS = "sriovnetwork.openshift.io/"
-#: that Helm writes on what a release has made
-_RELEASE, _RELEASE_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
 
 
 def node_state(resource: Resource) -> NodeState:
@@ -216,19 +215,20 @@ def installation(resource: Resource) -> OperatorInstallation:
     )
 
 
-def kept_release(namespace: str, release: str, ours: bool, operators: typing.Iterable[Resource]) -> typing.Optional[Stay]:
+def kept_release(namespace: str, release: str, ours: bool, operators: typing.Iterable[Resource], proven: bool) -> typing.Optional[Stay]:
     """Why a Helm release is not proven to be the collection's, by whose name anybody may have installed one; None where it is.
 
     Helm keeps no mark of ours. The collection makes the namespace of the operator where there is none, and then installs the operator into it.
 
-    :param ours: whether the namespace carries the label of the collection, which only an admin of the cluster can give
+    :param ours: whether the namespace carries the label of the collection. Who makes a namespace may label it so
     :param operators: Deployments in the namespace that run the operator
+    :param proven: whether a ClusterRoleBinding is of the release
     """
-    notes = [mapping_at(item, "metadata", "annotations") for item in operators]
-    made = any((item.get(_RELEASE), item.get(_RELEASE_NAMESPACE)) == (release, namespace) for item in notes)
-    if ours and made:
+    made = any(release_of(item) == (release, namespace) for item in operators)
+    if ours and made and proven:
         return None
-    why = "it installed no SR-IOV network operator that is there" if ours else f"namespace {namespace} was there before the collection, or is of others"
+    missing = "no ClusterRoleBinding is of it" if made else "it installed no SR-IOV network operator that is there"
+    why = missing if ours else f"namespace {namespace} was there before the collection, or is of others"
     remedy = f"Where it is yours and nobody needs it: helm uninstall --wait -n {namespace} {release}"
     return Stay(f"Helm release {namespace}/{release}", f"whether a run of the collection made it is not proven: {why}", remedy)
 

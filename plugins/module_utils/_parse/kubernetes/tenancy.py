@@ -1,52 +1,113 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who has rights in a namespace, as its RoleBindings say, and whether what the collection makes there would give it more than it has.
+"""Who has rights in a namespace, as its RoleBindings say; what in it acts for whoever made it; and what the collection would give it that it has not.
 
-Labels and annotations prove nothing: whoever makes a namespace chooses them, and those of what is in it.
+Labels and annotations of a namespace, and of what is in it, prove nothing: whoever makes a namespace chooses them. Those of ClusterRoleBindings do, because
+who may write these has rights in the whole cluster.
 """
 
 from __future__ import annotations
 
 import typing
 
-from .resource import Resource, items_of, labels_of, mapping_at, name_of
+from .foreign import is_everywhere
+from .resource import Resource, items_of, labels_of, mapping_at, name_of, texts_of
 
-#: ClusterRoles that let read what is no secret, and run nothing: what Kubernetes gives a reader
-_READERS = ("view",)
-#: namespaces whose ServiceAccounts are the cluster's own. On OpenShift users can make none of these
-_OPENSHIFT_SYSTEM = "openshift-monitoring"
+#: kind and name of a Role or ClusterRole
+RoleName = typing.Tuple[str, str]
+#: what Kubernetes gives a reader: it lets read what is no secret, and run nothing
+VIEW: RoleName = ("ClusterRole", "view")
+_READS = ("get", "list", "watch")
+#: subresources that show, and do nothing
+_SHOWN = ("status", "scale", "log")
+#: kinds that hold data or limits. RoleBindings are looked at by themselves, and a Role gives nothing without one
+_PASSIVE = ("ConfigMap", "Secret", "ResourceQuota", "LimitRange", "NetworkPolicy", "Role", "RoleBinding")
+#: annotation of a Secret with credentials: of which ServiceAccount
+_ACCOUNT = "kubernetes.io/service-account.name"
+#: by which Helm marks what a release made [helm pkg/action/validate.go]
+_RELEASE, _RELEASE_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
 
 
-def strangers(bindings: typing.Iterable[Resource], namespace: str, openshift: bool = False) -> typing.Tuple[str, ...]:
+def strangers(bindings: typing.Iterable[Resource], namespace: str, readers: typing.Container[RoleName] = (VIEW,)) -> typing.Tuple[str, ...]:
     """Who else has rights in a namespace: ``RoleBinding name: kind name`` for each subject that is not one of its own ServiceAccounts.
 
     Own ServiceAccounts have no token outside of it. So without strangers only who has rights in all namespaces has them here.
 
     :param bindings: all RoleBindings of the namespace
-    :param openshift: its monitoring reads metrics by an account of its own
+    :param readers: roles that let their subjects read and nothing more, see ``only_reads``
     :raises ResourceError: an object that is none
     """
     found = []
     for binding in bindings:
-        role, title = mapping_at(binding, "roleRef"), f"RoleBinding {name_of(binding)}"
-        if role.get("kind") == "ClusterRole" and role.get("name") in _READERS:
-            continue
-        found += [
-            f"{title}: {subject.get('kind')} {subject.get('name')}"
-            for subject in items_of(binding, "subjects", title)
-            if not _is_inside(subject, namespace) and not (openshift and _is_account(subject) and subject.get("namespace") == _OPENSHIFT_SYSTEM)
-        ]
+        title = f"RoleBinding {name_of(binding)}"
+        if role_of(binding) not in readers:
+            subjects = items_of(binding, "subjects", title)
+            found += [f"{title}: {subject.get('kind')} {subject.get('name')}" for subject in subjects if not _is_inside(subject, namespace)]
     return tuple(found)
 
 
-def _is_account(subject: Resource) -> bool:
-    return subject.get("kind") == "ServiceAccount"
+def role_of(binding: Resource) -> RoleName:
+    """Kind and name of the role that a RoleBinding gives.
+
+    :raises ResourceError: no RoleBinding
+    """
+    role = mapping_at(binding, "roleRef")
+    return str(role.get("kind") or ""), str(role.get("name") or "")
+
+
+def only_reads(role: Resource) -> bool:
+    """Whether a Role or ClusterRole lets its subjects read what is no secret, and do nothing: to run a command in a pod may be a ``get``.
+
+    :raises ResourceError: no role
+    """
+    title = f"{role.get('kind')} {name_of(role)}"
+    for rule in items_of(role, "rules", title):
+        if not set(texts_of(rule, "verbs", title)) <= set(_READS):
+            return False
+        for resource in texts_of(rule, "resources", title):
+            name, _slash, sub = resource.partition("/")
+            if name in ("*", "secrets") or (sub and sub not in _SHOWN):
+                return False
+    return True
+
+
+def release_of(resource: Resource) -> typing.Tuple[str, str]:
+    """Name and namespace of the Helm release that an object says it is of; empty texts where it says none.
+
+    :raises ResourceError: no object
+    """
+    notes = mapping_at(resource, "metadata", "annotations")
+    return str(notes.get(_RELEASE) or ""), str(notes.get(_RELEASE_NAMESPACE) or "")
+
+
+def is_record(resource: Resource, release: str) -> bool:
+    """Whether an object is what Helm keeps of a revision of a release, by the labels that Helm looks for.
+
+    :raises ResourceError: no object
+    """
+    labels = labels_of(resource)
+    return labels.get("owner") == "helm" and labels.get("name") == release
+
+
+def acts(kind: str, resource: Resource) -> bool:
+    """Whether an object of a namespace may act for whoever made it: it runs pods, is an account or its token, is of a Helm release, or the record of one.
+
+    What each namespace has by itself, and what holds data or limits alone, does not.
+
+    :param resource: its metadata
+    :raises ResourceError: no object
+    """
+    if is_everywhere(kind, resource):
+        return False
+    labels, notes = labels_of(resource), mapping_at(resource, "metadata", "annotations")
+    of_helm = any(release_of(resource)) or labels.get("app.kubernetes.io/managed-by") == "Helm" or labels.get("owner") == "helm"
+    return kind not in _PASSIVE or of_helm or _ACCOUNT in notes
 
 
 def _is_inside(subject: Resource, namespace: str) -> bool:
     if subject.get("kind") == "Group":
         return subject.get("name") == f"system:serviceaccounts:{namespace}"
-    return _is_account(subject) and subject.get("namespace", namespace) == namespace
+    return subject.get("kind") == "ServiceAccount" and subject.get("namespace", namespace) == namespace
 
 
 def adds_to(found: typing.Optional[Resource], wanted: Resource, owned: str) -> str:

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A tenant who makes the namespace of an operator first, with a forged Helm release, a pod or a RoleBinding in it: a run installs nothing there."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.needed import check, missing
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import SRIOV, Kept, OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import apply_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import why_no_package, why_no_release
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import kept_release
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import acts, only_reads
+from ansible_collections.linerate.rdma.plugins.modules import operators_info
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
+from ansible_collections.linerate.rdma.tests.unit.modules.test_cluster_doors import run_module
+
+SPACE = RELEASE = "sriov-network-operator"
+NOTES = {"meta.helm.sh/release-name": RELEASE, "meta.helm.sh/release-namespace": SPACE}
+RECORD = {"metadata": {"name": f"sh.helm.release.v1.{RELEASE}.v1", "labels": {"owner": "helm", "name": RELEASE, "status": "deployed"}}}
+PROOF = {"metadata": {"name": "sriov-network-operator", "annotations": NOTES}}
+MALLORY = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "mallory"}
+#: kinds in a namespace that the fake server tells
+KINDS = {
+    "/api/v1": ("Pod", "Secret", "ConfigMap", "ServiceAccount", "ResourceQuota"),
+    "/apis/apps/v1": ("Deployment",),
+    "/apis/rbac.authorization.k8s.io/v1": ("RoleBinding", "Role"),
+}
+
+
+def plural_of(kind: str) -> str:
+    return f"{kind.lower()}s"
+
+
+def binding(role: str, *subjects: Resource, kind: str = "ClusterRole", name: str = "b") -> Resource:
+    return {"metadata": {"name": name, "namespace": SPACE}, "roleRef": {"kind": kind, "name": role}, "subjects": list(subjects)}
+
+
+def named(name: str, **more: typing.Any) -> Resource:
+    return {"metadata": {"name": name, "namespace": SPACE, "uid": name, **more}}
+
+
+class World:
+    """A server whose discovery tells KINDS, with a namespace of the operator, or none."""
+
+    def __init__(self, there: bool = True) -> None:
+        self.there = there
+        self.held: typing.Dict[str, typing.List[Resource]] = {kind: [] for kinds in KINDS.values() for kind in kinds}
+        self.held["ServiceAccount"] = [named("default")]
+        self.held["ConfigMap"] = [named("kube-root-ca.crt")]
+        self.of_cluster: typing.Dict[str, typing.List[Resource]] = {"ClusterRoleBinding": [], "ClusterRole": [], "CatalogSource": []}
+        self.refuses = ""
+
+    def cluster(self) -> Cluster:
+        world = self
+
+        class Answers(Cluster):
+            def __init__(self) -> None:
+                pass
+
+            def get(self, kind: str, namespace: str, name: str) -> Resource:
+                every = [{"metadata": {"name": SPACE}}] if kind == "Namespace" and world.there else world.held.get(kind, world.of_cluster.get(kind, []))
+                for item in every:
+                    if item["metadata"]["name"] == name:
+                        return {"kind": kind, **item}
+                raise ApiError(404, "NotFound", "not found", name)
+
+            def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
+                if kind == world.refuses:
+                    raise ApiError(403, "Forbidden", f"cannot list {kind}", kind)
+                yield from world.held.get(kind, world.of_cluster.get(kind, []))
+
+            def read(self, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), accept: str = "") -> Resource:
+                if path == "/apis":
+                    versions = [base[len("/apis/") :] for base in KINDS if base != "/api/v1"]
+                    return {"groups": [{"name": version.partition("/")[0], "versions": [{"groupVersion": version}]} for version in versions]}
+                if path in KINDS:
+                    kinds = [(kind, plural_of(kind)) for kind in KINDS[path]]
+                    return {"resources": [{"name": plural, "kind": kind, "namespaced": True, "verbs": ["list"]} for kind, plural in kinds]}
+                plural = path.rpartition("/")[2]
+                if plural == world.refuses:
+                    raise ApiError(403, "Forbidden", f"cannot list {plural}", path)
+                return {"items": [item for kind, items in world.held.items() if plural_of(kind) == plural for item in items]}
+
+        return Answers()
+
+
+def why(world: World) -> str:
+    return why_no_release(world.cluster(), SPACE, RELEASE)
+
+
+def test_a_namespace_that_is_not_there_or_holds_what_each_one_has_is_used() -> None:
+    assert why(World(there=False)) == why(World()) == ""
+    world = World()
+    world.held["ResourceQuota"], world.held["Secret"] = [named("q")], [named("pull", annotations={})]
+    world.held["ConfigMap"].append(named("settings"))
+    world.held["RoleBinding"] = [binding("view", MALLORY), binding("edit", {"kind": "ServiceAccount", "name": "default", "namespace": SPACE})]
+    assert why(world) == ""
+
+
+def test_a_forged_release_is_never_taken_up() -> None:
+    world = World()
+    world.held["Secret"] = [RECORD]
+    assert "whoever made the namespace may have forged it" in why(world)
+    # what a tenant writes into their namespace proves nothing
+    world.held["Deployment"] = [named(RELEASE, annotations=NOTES, labels={"app.kubernetes.io/managed-by": "Helm"})]
+    assert "forged" in why(world)
+    # of another namespace
+    world.of_cluster["ClusterRoleBinding"] = [{"metadata": {"name": "x", "annotations": {**NOTES, "meta.helm.sh/release-namespace": "elsewhere"}}}]
+    assert "forged" in why(world)
+    world.of_cluster["ClusterRoleBinding"] = [PROOF]
+    assert why(world) == ""
+
+
+def test_a_release_of_another_operator_proves_the_namespace_and_not_a_record() -> None:
+    world = World()
+    world.of_cluster["ClusterRoleBinding"] = [{"metadata": {"name": "x", "annotations": {**NOTES, "meta.helm.sh/release-name": "nfd"}}}]
+    world.held["Pod"] = [named("nfd-master")]
+    assert why(world) == ""
+    world.held["Secret"] = [RECORD]
+    assert "forged" in why(world)
+
+
+@pytest.mark.parametrize(
+    ("kind", "item"),
+    [
+        ("Pod", named("waits")),
+        ("Deployment", named("d", labels={"app.kubernetes.io/managed-by": "linerate.rdma"})),
+        ("ServiceAccount", named("sriov-network-operator", annotations=NOTES)),
+        ("Secret", named("t", annotations={"kubernetes.io/service-account.name": "sriov-network-operator"})),
+        ("ConfigMap", named("supported-nic-ids", annotations=NOTES)),
+        ("Pod", named("owned", ownerReferences=[{"uid": "default", "kind": "ServiceAccount", "name": "default"}])),
+    ],
+)
+def test_what_acts_in_it_keeps_the_operator_out(kind: str, item: Resource) -> None:
+    world = World()
+    world.held[kind] = [*world.held[kind], item]
+    assert why(world) == f"it was there before the operator, and has: {kind} {item['metadata']['name']}"
+
+
+def test_who_has_rights_in_it_keeps_the_operator_out_even_of_a_proven_release() -> None:
+    world = World()
+    world.of_cluster["ClusterRoleBinding"] = [PROOF]
+    world.held["RoleBinding"] = [binding("admin", MALLORY)]
+    assert why(world) == "others have rights in it, and so those of the operator: RoleBinding b: User mallory"
+    assert why_no_package(world.cluster(), SPACE, True) == why(world)
+
+
+@pytest.mark.parametrize(
+    ("rules", "reads"),
+    [
+        ([{"verbs": ["get", "list", "watch"], "resources": ["services", "endpoints", "pods"], "apiGroups": [""]}], True),
+        ([{"verbs": ["get"], "resources": ["pods/log", "pods/status"]}], True),
+        ([], True),
+        ([{"verbs": ["get"], "resources": ["pods/exec"]}], False),
+        ([{"verbs": ["get"], "resources": ["secrets"]}], False),
+        ([{"verbs": ["get"], "resources": ["*"]}], False),
+        ([{"verbs": ["*"], "resources": ["pods"]}], False),
+        ([{"verbs": ["get"], "resources": ["pods"]}, {"verbs": ["create"], "resources": ["pods"]}], False),
+    ],
+)
+def test_whoever_only_reads_keeps_nobody_out(rules: typing.List[Resource], reads: bool) -> None:
+    role = {"kind": "Role", "metadata": {"name": "prometheus-k8s"}, "rules": rules}
+    assert only_reads(role) is reads
+    world = World()
+    world.held["Role"] = [role]
+    world.held["RoleBinding"] = [binding("prometheus-k8s", {"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}, kind="Role")]
+    assert (why(world) == "") is reads
+    # a role that is not there may be made later
+    world.held["Role"] = []
+    assert "ServiceAccount prometheus" in why(world)
+
+
+def test_what_can_t_be_listed_is_no_proof() -> None:
+    world = World()
+    world.refuses = "pods"
+    assert why(world) == "not listed of it: pods (cannot list pods)"
+    world.refuses = "RoleBinding"
+    with pytest.raises(ApiError):
+        why(world)
+
+
+def test_olm_installs_into_no_namespace_in_which_a_tenant_acts() -> None:
+    world = World()
+    assert why_no_package(world.cluster(), SPACE, False) == ""
+    world.of_cluster["CatalogSource"] = [named("theirs")]
+    assert why_no_package(world.cluster(), SPACE, False) == "it was there before the operator, and has: CatalogSource theirs"
+    # the operator's own, once it is installed
+    assert why_no_package(world.cluster(), SPACE, True) == ""
+
+
+FABRICS = [{"name": "a", "profile": "sriov_infiniband", "select": {"hcas_per_node": 1}, "network": {"name": "n", "namespace": "t"}}]
+SRIOV_INTENT = parse_intent(FABRICS, None, None)
+
+
+def test_the_finding_names_the_namespace_the_cause_and_the_way_out() -> None:
+    seen = OperatorsSeen(kept={SRIOV: Kept(SPACE, "it has x")})
+    (found,) = [item for item in check(SRIOV_INTENT, seen, ()) if item.subject == SRIOV]
+    assert found.status == "fail" and f"namespace {SPACE}: it has x" in found.why
+    assert "kubectl get rolebindings" in found.remedy and "operators_trusted_namespaces" in found.remedy
+    # no wait brings it
+    assert not [line for line in missing(SRIOV_INTENT, seen, ()) if line.startswith(SRIOV)]
+    there = OperatorsSeen(controllers=(Controller(SRIOV, f"{SPACE}/{SRIOV}", "v1", 1, 1, "helm", RELEASE),), kept=seen.kept)
+    (found,) = [item for item in check(SRIOV_INTENT, there, ()) if item.subject == SRIOV]
+    assert found.status == "warn" and "it has x" in found.why
+
+
+def test_a_namespace_that_a_tenant_makes_meanwhile_gets_no_labels_and_no_objects() -> None:
+    api = FakeApi()
+    api.serve("Namespace", [])
+    api.serve("ConfigMap", [], SPACE)
+    api.start()
+    try:
+        cluster = FakeApi.client(api.url)
+        original = cluster.create
+        made: Resource = {"kind": "Namespace", "metadata": {"name": SPACE, "labels": {"app.kubernetes.io/managed-by": "linerate.rdma"}}}
+
+        def late(*given: typing.Any) -> typing.Any:
+            api.put("Namespace", made)
+            return original(*given)
+
+        cluster.create = late  # type: ignore[method-assign,assignment]
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}
+        inside = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": SPACE}}
+        outcomes = apply_all(cluster, [("", namespace), ("", inside)], False)
+        assert [item.applied.action for item in outcomes] == ["refused", "refused"] and outcomes[0].applied.reason == "AlreadyExists"
+        assert "Namespace" in outcomes[1].applied.refusal
+        found = api.object(f"/api/v1/namespaces/{SPACE}")
+        assert found is not None and found["metadata"]["labels"] == made["metadata"]["labels"]
+        assert api.object(f"/api/v1/namespaces/{SPACE}/configmaps/c") is None
+    finally:
+        api.stop()
+
+
+def test_a_teardown_leaves_a_release_that_nothing_in_the_cluster_proves() -> None:
+    deployment = {"metadata": {"name": RELEASE, "annotations": NOTES}}
+    assert kept_release(SPACE, RELEASE, True, [deployment], True) is None
+    stay = kept_release(SPACE, RELEASE, True, [deployment], False)
+    assert stay is not None and "no ClusterRoleBinding is of it" in stay.why
+
+
+def test_the_module_leaves_it_out_unless_an_admin_says_that_it_is_theirs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    world = World()
+    world.held["Secret"] = [RECORD]
+    cluster = world.cluster()
+    monkeypatch.setattr(operators_info, "connect", lambda _module: cluster)
+    monkeypatch.setattr(operators_info, "observe", lambda *_arguments: OperatorsSeen())
+
+    def look(**options: typing.Any) -> typing.Dict[str, typing.Any]:
+        code, answer = run_module("operators_info", {"fabrics": FABRICS, "by": "helm", **options}, capsys)
+        assert code == 0, answer
+        return answer
+
+    def made(answer: typing.Dict[str, typing.Any]) -> typing.List[str]:
+        return [item["operator"] for item in answer["releases"]]
+
+    kept = look(install=True)
+    assert SRIOV not in made(kept) and "node-feature-discovery" in made(kept)
+    assert SPACE not in [item["object"]["metadata"]["name"] for item in kept["namespaces"]]
+    assert kept["operators"]["kept"] == {SRIOV: {"namespace": SPACE, "why": kept["operators"]["kept"][SRIOV]["why"]}}
+    assert SRIOV in made(look(install=True, trusted_namespaces=[SPACE])) and SRIOV in made(look())
+    world.refuses = "RoleBinding"
+    assert "could not be read: " in look(install=True)["operators"]["kept"][SRIOV]["why"]
+
+
+def test_acts_knows_what_each_namespace_has() -> None:
+    assert not acts("ServiceAccount", named("default")) and not acts("ConfigMap", named("kube-root-ca.crt"))
+    assert acts("ServiceAccount", named("other"))
