@@ -73,7 +73,6 @@ options:
     type: list
     elements: str
     default: []
-    version_added: "1.0.0"
   wait_seconds:
     description: Maximum time in seconds to wait for all operators, or for each object to be gone.
     type: int

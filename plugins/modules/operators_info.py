@@ -60,13 +60,11 @@ options:
       - To look needs the right to list all resources in these namespaces.
     type: bool
     default: false
-    version_added: "1.0.0"
   trusted_namespaces:
     description: Namespaces that the module does not examine, because an admin of the cluster made them for the operators.
     type: list
     elements: str
     default: []
-    version_added: "1.0.0"
   wait_seconds:
     description:
       - Maximum time in seconds to wait until the operators serve.
@@ -140,6 +138,11 @@ configurations:
   returned: success
   type: list
   elements: dict
+kept:
+  description: Operators that are left out because their namespace may be that of others. RV(operators.kept) has the reasons.
+  returned: success
+  type: list
+  elements: str
 operators:
   description: What was seen.
   returned: success
@@ -218,7 +221,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.operators im
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operators import wait_until_all_serve
 
 #: lists that the role goes through
-KEPT = ("table", "releases", "namespaces", "packages", "configurations")
+KEPT = ("table", "releases", "namespaces", "packages", "configurations", "kept")
 
 
 def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
@@ -279,6 +282,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         "namespaces": [{"fabric": "", "object": item} for item in plan.namespaces(releases)],
         "packages": list(plan.packages(intent, seen, wishes)),
         "configurations": [{"fabric": "", "object": item} for item in made if item is not None],
+        "kept": sorted(kept),
         "operators": to_data(seen),
     }
 

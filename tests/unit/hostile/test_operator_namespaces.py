@@ -263,6 +263,7 @@ def test_the_module_leaves_it_out_unless_an_admin_says_that_it_is_theirs(monkeyp
     kept = look(install=True)
     assert SRIOV not in made(kept) and "node-feature-discovery" in made(kept)
     assert SPACE not in [item["object"]["metadata"]["name"] for item in kept["namespaces"]]
+    assert kept["kept"] == [SRIOV]
     assert kept["operators"]["kept"] == {SRIOV: {"namespace": SPACE, "why": kept["operators"]["kept"][SRIOV]["why"]}}
     assert SRIOV in made(look(install=True, trusted_namespaces=[SPACE])) and SRIOV in made(look())
     world.refuses = "RoleBinding"
