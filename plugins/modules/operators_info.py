@@ -138,8 +138,8 @@ configurations:
   returned: success
   type: list
   elements: dict
-kept:
-  description: Operators that are left out because their namespace may be that of others. RV(operators.kept) has the reasons.
+untrusted:
+  description: Operators that are left out because of their namespace. RV(operators.untrusted) has the reasons.
   returned: success
   type: list
   elements: str
@@ -185,7 +185,7 @@ operators:
       description: Objects that could not be read, each with the reason.
       type: list
       elements: str
-    kept:
+    untrusted:
       description: Operators that are left out because of their namespace, each with its C(namespace) and the reason C(why).
       type: dict
 counts:
@@ -204,15 +204,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTE
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import Mirror
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart, Kept, OperatorsSeen, job_needs
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import plain
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart, OperatorsSeen, UntrustedNamespace, job_needs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import default_values
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import why_no_release
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import examine
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, examples, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
@@ -221,7 +219,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.operators im
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operators import wait_until_all_serve
 
 #: lists that the role goes through
-KEPT = ("table", "releases", "namespaces", "packages", "configurations", "kept")
+KEPT = ("table", "releases", "namespaces", "packages", "configurations", "untrusted")
 
 
 def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
@@ -229,25 +227,6 @@ def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
     chart = chart_on_mirror(Chart(release.chart, release.version, release.namespace, release.release, release.repository), mirror)
     images = values_on_mirror(default_values(helm, chart), mirror)
     return dataclasses.replace(release, chart=chart.reference, repository=chart.repository, values=merged(images, release.values))
-
-
-def kept_back(cluster: Cluster, releases: typing.Iterable[plan.Release], trusted: typing.Container[str]) -> typing.Dict[str, Kept]:
-    """Operators whose namespace may be that of others, with the cause.
-
-    :raises ApiError: the server cannot be reached
-    """
-    found = {}
-    for release in releases:
-        if release.namespace not in trusted:
-            try:
-                why = why_no_release(cluster, release.namespace, release.release)
-            except RdmaError as error:
-                if isinstance(error, ApiError) and error.status == 0:
-                    raise
-                why = f"whose it is could not be read: {error.seen}"
-            if why:
-                found[release.operator] = Kept(release.namespace, plain(why))
-    return found
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
@@ -258,19 +237,19 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     cluster = connect(module)
     olm = by_olm(cluster) if options["by"] == "auto" else options["by"] == "olm"
 
-    kept: typing.Dict[str, Kept] = {}
-
     def look(on: Cluster = cluster) -> OperatorsSeen:
-        return dataclasses.replace(observe(on, intent, job, nodes, olm), kept=kept)
+        return dataclasses.replace(observe(on, intent, job, nodes, olm), untrusted=untrusted)
 
+    untrusted: typing.Dict[str, UntrustedNamespace] = {}
+    seen = look()
     if options["install"]:
-        kept = kept_back(cluster, plan.releases(intent, look(), wishes), options["trusted_namespaces"])
-    if module.check_mode or not options["wait_seconds"]:
-        seen = look()
-    else:
+        places = {release.operator: (release.namespace, release.release) for release in plan.releases(intent, seen, wishes)}
+        untrusted = examine(cluster, places, options["trusted_namespaces"])
+        seen = dataclasses.replace(seen, untrusted=untrusted)
+    if options["wait_seconds"] and not module.check_mode:
         with waiting(module, cluster), progress(options["progress_file"]) as say:
             seen = wait_until_all_serve(look, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
-    releases = tuple(release for release in plan.releases(intent, seen, wishes) if release.operator not in kept)
+    releases = plan.releases(intent, seen, wishes)
     if intent.cluster.mirror:
         helm = options["helm_binary"]
         releases = tuple(on_mirror(release, intent.cluster.mirror, helm) for release in releases) if helm else ()
@@ -282,7 +261,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         "namespaces": [{"fabric": "", "object": item} for item in plan.namespaces(releases)],
         "packages": list(plan.packages(intent, seen, wishes)),
         "configurations": [{"fabric": "", "object": item} for item in made if item is not None],
-        "kept": sorted(kept),
+        "untrusted": sorted(untrusted),
         "operators": to_data(seen),
     }
 

@@ -197,10 +197,10 @@ class Needed:
 
 
 @dataclasses.dataclass(frozen=True)
-class Kept:
-    """Why nothing is installed in a namespace that is there.
+class UntrustedNamespace:
+    """A namespace in which a run installs nothing, because a tenant may have made it or has rights in it.
 
-    :ivar why: who else has rights in it, or what it holds
+    :ivar why: who has rights in it, or what it holds
     """
 
     namespace: str
@@ -221,7 +221,7 @@ class OperatorsSeen:
     :ivar drivers: policies that bring a driver container, or may
     :ivar hosts: nodes that take part, by what the image of such a driver is chosen
     :ivar errors: what could not be read; what is not in the rest is not known then
-    :ivar kept: operators that a run neither installs nor upgrades, because their namespace may be that of others; with the cause
+    :ivar untrusted: operators that a run neither installs nor upgrades, by their names, because of the namespace
     """
 
     olm: bool = False
@@ -234,7 +234,7 @@ class OperatorsSeen:
     drivers: typing.Tuple[DriverPolicy, ...] = ()
     hosts: typing.Tuple[DriverHost, ...] = ()
     errors: typing.Tuple[str, ...] = ()
-    kept: typing.Dict[str, Kept] = dataclasses.field(default_factory=dict)
+    untrusted: typing.Dict[str, UntrustedNamespace] = dataclasses.field(default_factory=dict)
 
     def held_by_olm(self, operator: Operator) -> typing.Tuple[OlmObject, ...]:
         """What OLM has of it. Editors can make a Subscription in their namespace, which installs nothing: there a ClusterServiceVersion alone counts."""

@@ -33,6 +33,11 @@ def cut_texts(data: typing.Any, limit: int) -> typing.Any:
     return [cut_texts(item, limit) for item in data] if isinstance(data, list) else data
 
 
+def folded(names: typing.Sequence[str], most: int = 12) -> str:
+    """Name the first ones, and count how many more there are: ``a, b and 3 more``."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def percent(part: int, whole: int) -> str:
     """A share for a reader: 99.9, and 100 of all alone."""
     return f"{100.0 if part == whole else min(99.9, 100 * part / whole):.3g}"

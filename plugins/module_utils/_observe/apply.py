@@ -65,9 +65,11 @@ def apply_all(
         return tuple(_unjudged(definition, outcome, made) for definition, outcome in planned)
     outcomes: typing.List[Outcome] = []
     created: typing.List[AppliedObject] = []
+    #: names of Namespaces
+    refused: typing.Set[str] = set()
     for (fabric, given), early in zip(wanted, planned):
         definition, outcome = early
-        if any(item.applied.kind == "Namespace" and item.applied.action == "refused" and item.applied.name == outcome.applied.namespace for item in outcomes):
+        if outcome.applied.namespace in refused:
             why = f"Namespace {outcome.applied.namespace} was refused"
             outcomes.append(Outcome(dataclasses.replace(outcome.applied, action="refused", reason="NotFound", refusal=why), outcome.before))
             continue
@@ -79,7 +81,9 @@ def apply_all(
             if again:
                 pause(1.0)
         outcomes.append(_commit(cluster, definition, outcome) if outcome.changed else outcome)
-        created += [outcomes[-1].applied] if outcomes[-1].applied.action == "created" else []
+        last = outcomes[-1].applied
+        created += [last] if last.action == "created" else []
+        refused |= {last.name} if (last.kind, last.action) == ("Namespace", "refused") else set()
     return tuple(outcomes)
 
 

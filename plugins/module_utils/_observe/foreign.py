@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._model.text import folded
 from .._parse.kubernetes.foreign import ApiResource, judge, resources, versions
 from .._parse.kubernetes.resource import Resource, ResourceError
 from .kubernetes import METADATA, PAGE, ApiError, Clock, Cluster
@@ -120,6 +121,4 @@ def _note(error: typing.Union[ApiError, ResourceError], what: str, unread: typin
 
 
 def _told(what: str, items: typing.Sequence[str]) -> str:
-    if not items:
-        return ""
-    return f"{what} ({len(items)}): {', '.join(items[:_NAMED])}" + (f" and {len(items) - _NAMED} more" if len(items) > _NAMED else "")
+    return f"{what} ({len(items)}): {folded(items, _NAMED)}" if items else ""

@@ -19,6 +19,7 @@ from .._model.boundary.form import shown
 from .._model.errors import ParseError, RdmaError
 from .._model.kubernetes import CommandResult, Container
 from .._model.operand import one_line, part_of_path
+from .._model.text import folded
 from .._parse.kubernetes.core import status_message
 from .._parse.kubernetes.refusal import explain
 from .._parse.kubernetes.resource import title_of
@@ -399,8 +400,7 @@ class Cluster:
             if not rest:
                 break
         if large:
-            names = ", ".join(large[:_NAMED]) + (f" and {len(large) - _NAMED} more" if len(large) > _NAMED else "")
-            seen = f"larger than {MOST_PAGE} bytes or {MOST_PAGE_VALUES} values, and not read: {names}"
+            seen = f"larger than {MOST_PAGE} bytes or {MOST_PAGE_VALUES} values, and not read: {folded(large, _NAMED)}"
             raise ApiError(200, _TOO_LARGE, seen, f"GET {path}", _SHRINK)
 
     def _passed(self, kind: Kind, path: str, query: typing.Sequence[typing.Tuple[str, str]], error: ApiError) -> typing.Tuple[str, str]:

@@ -17,6 +17,7 @@ from .._model.firmware import HcaFirmware, NicDevice, NicDevices, NicState, NicT
 from .._model.intent import Fabric
 from .._model.node_roll import Seen
 from .._model.platform import ObservedPlatform, PciEvidence
+from .._model.text import folded
 from .._render.names import Object, RenderError
 from .._render.nic_configuration import templates
 
@@ -192,8 +193,7 @@ def _objection(kind: str, group: typing.Sequence[_Card], nics: NicDevices, there
     addresses = {card.address for card in group}
     strangers = [nic.name for nic in nics.devices if nic.type in ("", kind) and addresses & {*nic.ports} and not {*nic.ports} <= ports.get(nic.name, set())]
     if strangers:
-        told = ", ".join(sorted(strangers)[:5]) + (f" and {len(strangers) - 5} more" if len(strangers) > 5 else "")
-        return f"it would match ports of {told} that are not of the fabric or of this run. Set them by a template of your own"
+        return f"it would match ports of {folded(sorted(strangers), 5)} that are not of the fabric or of this run. Set them by a template of your own"
     theirs = sorted(item.name for item in there if not item.ours and ports.keys() & {*item.cards})
     if theirs:
         return f"NicConfigurationTemplate {', '.join(theirs)} decides on them, and the operator applies none of two. Set what is wanted there"

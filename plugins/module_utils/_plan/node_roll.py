@@ -20,6 +20,7 @@ from .._model.host import HOST_KINDS, HostConfig
 from .._model.intent import ClusterIntent
 from .._model.kubernetes import ClusterNode
 from .._model.node_roll import Difference, Mark, Needs, NodeStep, RollPlan, Seen, StepAction
+from .._model.text import folded
 from .._parse.kubernetes.roll_mark import ANNOTATION
 from .machine_roll import held, with_rolls
 
@@ -85,7 +86,7 @@ def plan(
     free = room(cluster, intent, names, ours)
     most, limit, left = free.most, free.limit, free.left
     if resets and intent.disruption != "reboot":
-        told = ", ".join(f"{step.node} ({_reasons(step)})" for step in resets[:5]) + (f" and {len(resets) - 5} more" if len(resets) > 5 else "")
+        told = folded([f"{step.node} ({_reasons(step)})" for step in resets], 5)
         refusal = f"rdma_cluster.disruption is {intent.disruption}, and these nodes need a drain and a reset: {told}. "
         refusal += "When the nodes may go down, set rdma_cluster.disruption to reboot."
         return RollPlan(tuple(steps), most, limit, refusal)

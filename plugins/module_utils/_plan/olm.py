@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.installation import trust
+from .._check.controllers.installation import how_to_trust
 from .._check.controllers.olm import Seen, group_trouble, offers, pinned, subscription_of, subscriptions_of
 from .._model.olm import OPENSHIFT_CATALOGS, OperatorStand, OperatorWish, Package, Subscription
 from .._render.olm import GROUP_NAME, Resource, namespace, operator_group, subscription
@@ -31,10 +31,10 @@ class _Refusal(Exception):
         self.why, self.remedy = why, remedy
 
 
-def arrange(wishes: typing.Sequence[OperatorWish], seen: Seen, kept: typing.Mapping[str, str]) -> Arranged:
+def arrange(wishes: typing.Sequence[OperatorWish], seen: Seen, untrusted: typing.Mapping[str, str]) -> Arranged:
     """Objects of all operators that can be had. One that can't does not keep the others back, and gets nothing made.
 
-    :param kept: namespaces that may be those of others, and why
+    :param untrusted: namespaces in which nothing may be made, and why
     """
     objects: typing.List[typing.Tuple[str, Resource]] = []
     waited_for: typing.List[OperatorWish] = []
@@ -47,8 +47,8 @@ def arrange(wishes: typing.Sequence[OperatorWish], seen: Seen, kept: typing.Mapp
                 # it is used as it is, and whoever made it answers for it
                 waited_for.append(wish)
                 continue
-            if wish.namespace in kept:
-                raise _Refusal(f"namespace {wish.namespace} is not used: {kept[wish.namespace]}", trust(wish.namespace))
+            if wish.namespace in untrusted:
+                raise _Refusal(f"namespace {wish.namespace} is not used: {untrusted[wish.namespace]}", how_to_trust(wish.namespace))
             whole = _whole(wish, there, seen)
             objects += [(wish.package, item) for item in _objects(whole, there, seen)]
             waited_for.append(whole)

@@ -107,7 +107,7 @@ def releases(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> typing.Tupl
     return tuple(
         Release(operator.name, chart.release, chart.namespace, chart.reference, chart.repository, chart.version, values(operator, intent, wishes))
         for operator, chart in rows
-        if chart is not None and _ours_to_make(operator, chart, seen)
+        if chart is not None and operator.name not in seen.untrusted and _ours_to_make(operator, chart, seen)
     )
 
 

@@ -13,8 +13,8 @@ from .._model.errors import RdmaError
 from .._model.intent import Intent
 from .._model.load import load
 from .._model.records import Record
+from .._model.text import folded
 from .seen import Seen
-from .text import folded
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,10 @@ from __future__ import annotations
 import typing
 
 from .._model.disruption import DisruptionPlan, NodePlan
+from .._model.text import folded
 from .exhibits import Undrawable, plan
 from .plans import called, fates, label, turns
-from .text import folded, one_line
+from .text import one_line
 from .verdict import Report
 
 #: AWX shows it in one field

@@ -7,12 +7,12 @@ from __future__ import annotations
 import re
 import typing
 
+from .._model.text import folded
 from .alike import Group
 from .markup import Html, element, join
 from .nodes import Nodes
 from .sheet import Device, Said, Sheet
 from .tables import row, table
-from .text import folded
 from .tree import SIGNS, picture
 
 #: sheets of a page; the first of each kind of trouble, of each group, and in a small fleet all

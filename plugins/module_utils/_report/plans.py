@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing
 
 from .._model.disruption import Action, DisruptionPlan, NodePlan, PoolPlan
+from .._model.text import folded
 from .markup import Html, element, join
 from .tables import row, table
 
@@ -52,7 +53,7 @@ def figure(plan: DisruptionPlan) -> Html:
 
 
 def _row(action: str, nodes: typing.Sequence[NodePlan]) -> Html:
-    names = ", ".join(node.node for node in nodes[:_MOST_NODES]) + (f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else "")
+    names = folded([node.node for node in nodes], _MOST_NODES)
     return row(action, join(element("b", str(len(nodes))), " ", element("bdi", names)), "; ".join(nodes[0].reasons), "; ".join(nodes[0].blockers))
 
 

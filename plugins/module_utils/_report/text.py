@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import typing
-
 from .._model import escape
 from .._model.redact import redact_text
 
@@ -27,8 +25,3 @@ def short(text: str, most: int = MOST) -> str:
 def one_line(text: str) -> str:
     """``short`` text with its line breaks made visible, for what must be one line."""
     return short(text).replace("\n", "\\n").replace("\t", " ")
-
-
-def folded(names: typing.Sequence[str], most: int = 12) -> str:
-    """The first names, and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -16,7 +16,7 @@ from .._model.text import plain
 from .._observe import olm as observe
 from .._observe.apply import Outcome, apply_all
 from .._observe.kubernetes import ApiError, Clock, Cluster
-from .._observe.operator_namespaces import why_no_package
+from .._observe.operator_namespaces import refuse_package
 from .._parse.kubernetes import olm
 from .._parse.kubernetes.resource import Resource, mapping_at, name_of
 from .._plan.olm import Arranged, arrange
@@ -88,7 +88,7 @@ class Installer:
     :param say: takes a line for the reader whenever an operator's state changes
     :param stamp: a text that is another one each time
     :param haste: what all patience is divided by
-    :param trusted: namespaces in which nobody looks for others
+    :param trusted: namespaces that are not examined
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Installer:
         for wish in wishes:
             for place in uncounted(wish, seen):
                 self._say(f"0 s  {wish.package}: Subscription {place} has installed nothing, and is not in namespace {wish.namespace}: it does not count")
-        arranged = arrange(wishes, seen, dict(self._kept(wishes, seen)))
+        arranged = arrange(wishes, seen, dict(self._untrusted(wishes, seen)))
         self._outcomes = list(apply_all(self._cluster, arranged.objects, check_mode, self._clock, self._pause))
         refused = {stand.package: stand for stand in (*arranged.refused, *self._not_made(arranged))}
         rest = [wish for wish in arranged.waited_for if wish.package not in refused]
@@ -133,15 +133,15 @@ class Installer:
         found = {**refused, **{stand.package: stand for stand in stands}}
         return OlmFacts(tuple(found[wish.package] for wish in wishes)), tuple(self._outcomes)
 
-    def _kept(self, wishes: typing.Iterable[OperatorWish], seen: Seen) -> typing.Iterator[typing.Tuple[str, str]]:
-        """Namespaces that may be those of others, and why, as far as objects are to be made there.
+    def _untrusted(self, wishes: typing.Iterable[OperatorWish], seen: Seen) -> typing.Iterator[typing.Tuple[str, str]]:
+        """Examine each namespace in which objects are to be made, and tell why nothing may be made there.
 
         :raises RdmaError: they cannot be read
         """
         for wish in wishes:
             there = subscription_of(wish, seen)
             if wish.namespace not in self._trusted and (there is None or there.ours):
-                why = why_no_package(self._cluster, wish.namespace, there is not None and (there.namespace, there.installed) in seen.versions)
+                why = refuse_package(self._cluster, wish.namespace, there is not None and (there.namespace, there.installed) in seen.versions)
                 if why:
                     yield wish.namespace, plain(why)
 

@@ -14,6 +14,7 @@ import typing
 
 from .._model.apply import AppliedObject
 from .._model.olm import GROUP, ORIGINALS, ServiceVersion, Stay, Subscription
+from .._model.text import folded
 from .._observe.apply import Outcome, ours, stable
 from .._observe.kubernetes import ApiError, Clock, Cluster, Kind, Resource
 from .._observe.olm import kind_of_definition
@@ -146,9 +147,8 @@ class Remover:
             return False
         left = [item for item in items if not self._check_mode or not ours(item)]
         if left:
-            names = ", ".join(name_of(item) for item in left[:_NAMED])
-            more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
-            self._stays.append(Stay(subject, f"{len(left)} objects of it are not the collection's: {names}{more}"))
+            names = folded([name_of(item) for item in left], _NAMED)
+            self._stays.append(Stay(subject, f"{len(left)} objects of it are not the collection's: {names}"))
         elif _MADE_BY_OLM not in labels_of(definition).items() and not any(key.startswith("operators.coreos.com/") for key in labels_of(definition)):
             self._stays.append(Stay(subject, "it was there before OLM installed the operator"))
         else:

@@ -9,11 +9,11 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.needed import check, missing
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import SRIOV, Kept, OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import SRIOV, OperatorsSeen, UntrustedNamespace
 from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import why_no_package, why_no_release
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import refuse_package, refuse_release
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import kept_release
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import acts, only_reads
@@ -92,7 +92,7 @@ class World:
 
 
 def why(world: World) -> str:
-    return why_no_release(world.cluster(), SPACE, RELEASE)
+    return refuse_release(world.cluster(), SPACE, RELEASE)
 
 
 def test_a_namespace_that_is_not_there_or_holds_what_each_one_has_is_used() -> None:
@@ -149,7 +149,7 @@ def test_who_has_rights_in_it_keeps_the_operator_out_even_of_a_proven_release() 
     world.of_cluster["ClusterRoleBinding"] = [PROOF]
     world.held["RoleBinding"] = [binding("admin", MALLORY)]
     assert why(world) == "others have rights in it, and so those of the operator: RoleBinding b: User mallory"
-    assert why_no_package(world.cluster(), SPACE, True) == why(world)
+    assert refuse_package(world.cluster(), SPACE, True) == why(world)
 
 
 @pytest.mark.parametrize(
@@ -188,11 +188,11 @@ def test_what_can_t_be_listed_is_no_proof() -> None:
 
 def test_olm_installs_into_no_namespace_in_which_a_tenant_acts() -> None:
     world = World()
-    assert why_no_package(world.cluster(), SPACE, False) == ""
+    assert refuse_package(world.cluster(), SPACE, False) == ""
     world.of_cluster["CatalogSource"] = [named("theirs")]
-    assert why_no_package(world.cluster(), SPACE, False) == "it was there before the operator, and has: CatalogSource theirs"
+    assert refuse_package(world.cluster(), SPACE, False) == "it was there before the operator, and has: CatalogSource theirs"
     # the operator's own, once it is installed
-    assert why_no_package(world.cluster(), SPACE, True) == ""
+    assert refuse_package(world.cluster(), SPACE, True) == ""
 
 
 FABRICS = [{"name": "a", "profile": "sriov_infiniband", "select": {"hcas_per_node": 1}, "network": {"name": "n", "namespace": "t"}}]
@@ -200,13 +200,13 @@ SRIOV_INTENT = parse_intent(FABRICS, None, None)
 
 
 def test_the_finding_names_the_namespace_the_cause_and_the_way_out() -> None:
-    seen = OperatorsSeen(kept={SRIOV: Kept(SPACE, "it has x")})
+    seen = OperatorsSeen(untrusted={SRIOV: UntrustedNamespace(SPACE, "it has x")})
     (found,) = [item for item in check(SRIOV_INTENT, seen, ()) if item.subject == SRIOV]
     assert found.status == "fail" and f"namespace {SPACE}: it has x" in found.why
     assert "kubectl get rolebindings" in found.remedy and "operators_trusted_namespaces" in found.remedy
     # no wait brings it
     assert not [line for line in missing(SRIOV_INTENT, seen, ()) if line.startswith(SRIOV)]
-    there = OperatorsSeen(controllers=(Controller(SRIOV, f"{SPACE}/{SRIOV}", "v1", 1, 1, "helm", RELEASE),), kept=seen.kept)
+    there = OperatorsSeen(controllers=(Controller(SRIOV, f"{SPACE}/{SRIOV}", "v1", 1, 1, "helm", RELEASE),), untrusted=seen.untrusted)
     (found,) = [item for item in check(SRIOV_INTENT, there, ()) if item.subject == SRIOV]
     assert found.status == "warn" and "it has x" in found.why
 
@@ -263,11 +263,11 @@ def test_the_module_leaves_it_out_unless_an_admin_says_that_it_is_theirs(monkeyp
     kept = look(install=True)
     assert SRIOV not in made(kept) and "node-feature-discovery" in made(kept)
     assert SPACE not in [item["object"]["metadata"]["name"] for item in kept["namespaces"]]
-    assert kept["kept"] == [SRIOV]
-    assert kept["operators"]["kept"] == {SRIOV: {"namespace": SPACE, "why": kept["operators"]["kept"][SRIOV]["why"]}}
+    assert kept["untrusted"] == [SRIOV]
+    assert kept["operators"]["untrusted"] == {SRIOV: {"namespace": SPACE, "why": kept["operators"]["untrusted"][SRIOV]["why"]}}
     assert SRIOV in made(look(install=True, trusted_namespaces=[SPACE])) and SRIOV in made(look())
     world.refuses = "RoleBinding"
-    assert "could not be read: " in look(install=True)["operators"]["kept"][SRIOV]["why"]
+    assert "could not be read: " in look(install=True)["operators"]["untrusted"][SRIOV]["why"]
 
 
 def test_acts_knows_what_each_namespace_has() -> None:

@@ -8,6 +8,7 @@ import typing
 
 from ..._model.disruption import ClusterPod
 from ..._model.intent import DrainOptions
+from ..._model.text import folded
 from .sriov_operator import leaves
 
 #: of the pods that stop it, those that are named
@@ -34,4 +35,4 @@ def stops(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> typing.Tu
 
 def _named(pods: typing.Iterable[ClusterPod]) -> str:
     names = [f"{pod.namespace}/{pod.name}" for pod in pods]
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return folded(names, _NAMED)

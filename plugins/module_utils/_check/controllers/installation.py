@@ -44,8 +44,8 @@ def half_installed(namespace: str) -> str:
     return f"helm list -n {namespace} --all tells whether its release was cut off (pending-install) or failed; operators_install: true takes it up again"
 
 
-def trust(namespace: str) -> str:
-    """The next step where a run does not use a namespace that is there, because it may be that of others."""
+def how_to_trust(namespace: str) -> str:
+    """Name the next step where a run does not use a namespace, because a tenant may have made it or has rights in it."""
     look = f"kubectl get namespace {namespace} -o yaml; kubectl get rolebindings,secrets -n {namespace} -o wide"
     return f"See whose it is: {look}. Take out what is not the operator's, or delete the namespace; or, if it is yours, add it to operators_trusted_namespaces."
 

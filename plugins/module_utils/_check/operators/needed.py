@@ -11,7 +11,7 @@ from ..._model.intent import Intent
 from ..._model.operators import Needed, OperatorsSeen, needed
 from ..._model.sriov_operator import OlmObject
 from ..._model.stack import Controller
-from ..controllers.installation import half_installed, how_to_install, served_by_labels, stands, trust
+from ..controllers.installation import half_installed, how_to_install, how_to_trust, served_by_labels, stands
 
 CHECK = "operators.needed"
 _EXPECTED = "one that serves"
@@ -58,10 +58,10 @@ def _absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Fi
     operator, expected = row.operator, _expected(row)
     if served_by_labels(row, seen, nodes):
         return ok(CHECK, operator.name, f"none, and all {len(nodes)} nodes carry the labels", expected)
-    kept = seen.kept.get(operator.name)
-    if kept is not None:
-        why = f"The run installed nothing in namespace {kept.namespace}: {kept.why}. {operator.lack}"
-        return Finding(CHECK, operator.name, FAIL, "not installed: its namespace may belong to others", expected, why, trust(kept.namespace))
+    untrusted = seen.untrusted.get(operator.name)
+    if untrusted is not None:
+        why = f"The run installed nothing in namespace {untrusted.namespace}: {untrusted.why}. {operator.lack}"
+        return Finding(CHECK, operator.name, FAIL, "not installed: its namespace may belong to others", expected, why, how_to_trust(untrusted.namespace))
     objects = seen.held_by_olm(operator)
     if objects and _succeeded(objects) and operator.configuration and not _configured(row, seen):
         package = operator.package.namespace if operator.package else ""
@@ -101,10 +101,10 @@ def _there(row: Needed, seen: OperatorsSeen, found: Controller) -> Finding:
             return Finding(CHECK, operator.name, FAIL, measured, expected, why, f"kubectl describe {operator.configuration.lower()} {late[0].name}")
     if found.ready < found.wanted:
         return Finding(CHECK, operator.name, WARN, measured, expected, "One pod is enough to act, and the others would replace it.", remedy)
-    kept = seen.kept.get(operator.name)
-    if kept is not None:
-        why = f"It serves, and the run did not look whether it is to be upgraded, because of its namespace {kept.namespace}: {kept.why}."
-        return Finding(CHECK, operator.name, WARN, measured, expected, why, trust(kept.namespace))
+    untrusted = seen.untrusted.get(operator.name)
+    if untrusted is not None:
+        why = f"It serves, and the run did not look whether it is to be upgraded, because of its namespace {untrusted.namespace}: {untrusted.why}."
+        return Finding(CHECK, operator.name, WARN, measured, expected, why, how_to_trust(untrusted.namespace))
     return ok(CHECK, operator.name, measured, expected)
 
 
@@ -117,6 +117,6 @@ def _configured(row: Needed, seen: OperatorsSeen) -> bool:
 
 
 def missing(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> typing.Tuple[str, ...]:
-    """What keeps the operators from serving and may pass, a line each; empty when nothing does. For what the run does not install, no wait helps."""
-    late = [finding for finding in check(intent, seen, nodes) if finding.status in (FAIL, UNKNOWN) and finding.subject not in seen.kept]
+    """Tell why operators do not serve yet, one line each. An operator that the run does not install is left out: no wait brings it."""
+    late = [finding for finding in check(intent, seen, nodes) if finding.status in (FAIL, UNKNOWN) and finding.subject not in seen.untrusted]
     return tuple(f"{finding.subject}: {finding.measured}" for finding in late)

@@ -13,6 +13,7 @@ import typing
 
 from ..._model.hca import Hca
 from ..._model.neighbours import NetdevNeighbours, NodeNeighbours, ObservedNeighbours
+from ..._model.text import folded
 from .groups import Group, Out, rate_of, unfit
 from .seen import Nodes
 
@@ -175,6 +176,4 @@ def _why(networks: typing.Sequence[_Network], fabrics: typing.Sequence[_Network]
 def _evidence(network: _Network) -> str:
     if not network.switches:
         return "the neighbours that the nodes see"
-    names = sorted(network.switches)
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return f"LLDP of {', '.join(names[:4])}{more}"
+    return f"LLDP of {folded(sorted(network.switches), 4)}"
