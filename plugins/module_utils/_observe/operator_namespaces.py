@@ -55,22 +55,21 @@ def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
     :raises ApiError: the server cannot be reached, or does not let us read
     :raises ResourceError: an object has another form
     """
-    if not _is_there(cluster, namespace):
-        return ""
-    others = _strangers(cluster, namespace)
-    if others:
-        return others
+    decided = _decide_early(cluster, namespace)
+    if decided is not None:
+        return decided
     proven = proven_releases(cluster, namespace)
-    if release in proven:
-        return ""
+    others = _strangers(cluster, namespace, release in proven)
+    if others or release in proven:
+        return others
     unread: typing.List[str] = []
-    found = [(kind, item) for kind, item in everything(cluster, namespace, unread) if acts(kind, item)]
-    if any(is_record(item, release) for _kind, item in found):
+    actors = [(kind, item) for kind, item in everything(cluster, namespace, unread) if acts(kind, item)]
+    if any(is_record(item, release) for _kind, item in actors):
         return f"it has the Helm release {release}, and no ClusterRoleBinding is of it: whoever made the namespace may have forged it"
     if proven:
         # the release of another operator in the same namespace
         return ""
-    return _told(_BEFORE, [f"{kind} {name_of(item)}" for kind, item in found]) or _told("not listed of it", unread)
+    return _told(_BEFORE, [f"{kind} {name_of(item)}" for kind, item in actors]) or _told("not listed of it", unread)
 
 
 def proven_releases(cluster: Cluster, namespace: str) -> typing.FrozenSet[str]:
@@ -89,24 +88,28 @@ def refuse_package(cluster: Cluster, namespace: str, installed: bool) -> str:
     :raises ApiError: the server cannot be reached, or does not let us read
     :raises ResourceError: an object has another form
     """
-    if not _is_there(cluster, namespace):
-        return ""
-    others = _strangers(cluster, namespace)
+    decided = _decide_early(cluster, namespace)
+    if decided is not None:
+        return decided
+    others = _strangers(cluster, namespace, installed)
     if others or installed:
         return others
-    found = [f"{kind} {name_of(item)}" for kind in _ACTORS for item in cluster.pages(kind, namespace) if acts(kind, item)]
-    return _told(_BEFORE, found)
+    return _told(_BEFORE, [f"{kind} {name_of(item)}" for kind in _ACTORS for item in cluster.pages(kind, namespace) if acts(kind, item)])
 
 
-def _is_there(cluster: Cluster, namespace: str) -> bool:
-    return existing(cluster, {"kind": "Namespace", "metadata": {"name": namespace}}) is not None
+def _decide_early(cluster: Cluster, namespace: str) -> typing.Optional[str]:
+    """Decide without a look into the namespace: it is used if it is not there, and refused while it is being deleted; None for all others."""
+    found = existing(cluster, {"kind": "Namespace", "metadata": {"name": namespace}})
+    if found is None:
+        return ""
+    return "it is being deleted" if "deletionTimestamp" in found["metadata"] else None
 
 
-def _strangers(cluster: Cluster, namespace: str) -> str:
+def _strangers(cluster: Cluster, namespace: str, trusts_own: bool) -> str:
     """Name who else has more than reading rights in a namespace. A role is read only if a stranger has it."""
-    bindings = [binding for binding in cluster.pages("RoleBinding", namespace) if strangers([binding], namespace)]
+    bindings = [binding for binding in cluster.pages("RoleBinding", namespace) if strangers([binding], namespace, trusts_own=trusts_own)]
     readers = {VIEW, *(role for role in {*map(role_of, bindings)} if _reads(cluster, role, namespace))}
-    return _told("others have rights in it, and so those of the operator", strangers(bindings, namespace, readers))
+    return _told("others have rights in it, and so those of the operator", strangers(bindings, namespace, readers, trusts_own))
 
 
 def _reads(cluster: Cluster, role: RoleName, namespace: str) -> bool:

@@ -176,7 +176,9 @@ class Observers:
             added = adds_to(found, definition, RUN_LABEL)
             if added:
                 return f"the collection did not make it: {added}"
-        others = strangers(self._cluster.list("RoleBinding", self._namespace).items, self._namespace)
+        ours_there = {name_of(item) for item in definitions if item["kind"] == "RoleBinding"}
+        bindings = [item for item in self._cluster.list("RoleBinding", self._namespace).items if name_of(item) not in ours_there]
+        others = strangers(bindings, self._namespace)
         return f"others have rights in it: {'; '.join(others[:5])}" if others else ""
 
     def _apply(self, definitions: typing.Sequence[Resource], stand: Stand, check_mode: bool) -> typing.Tuple[Outcome, ...]:

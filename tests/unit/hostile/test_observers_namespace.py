@@ -88,6 +88,15 @@ def test_a_namespace_that_is_another_one_before_the_daemonset_is_made_gets_none(
     assert uid(world) == "a-tenants" and not world.all("DaemonSet")
 
 
+def test_a_token_of_an_own_account_with_rights_has_a_namespace_made_anew(world: World) -> None:
+    begin(world)
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"}
+    subject = {"kind": "ServiceAccount", "name": "default", "namespace": play.NAMESPACE}
+    metadata = {"name": "kept", "namespace": play.NAMESPACE}
+    world.put("RoleBinding", {"kind": "RoleBinding", "metadata": metadata, "roleRef": role, "subjects": [subject]}, play.NAMESPACE)
+    assert begin(world, check_mode=True)["Namespace"] == "unjudged"
+
+
 @pytest.mark.parametrize("labels", [MARKS, WHOLE, {**MARKS, "linerate.rdma/run": RUN}])
 def test_our_labels_alone_have_a_namespace_made_anew(world: World, labels: typing.Dict[str, str]) -> None:
     world.make_namespace(labels)
@@ -131,13 +140,22 @@ def binding(role: str, *subjects: Resource) -> Resource:
         (binding("system:deployer", {"kind": "Group", "name": "system:authenticated"}), ("RoleBinding b: Group system:authenticated",)),
         (binding("edit", {"kind": "ServiceAccount", "name": "a", "namespace": "theirs"}), ("RoleBinding b: ServiceAccount a",)),
         (binding("view", {"kind": "User", "name": "reader"}), ()),
-        (binding("edit", {"kind": "ServiceAccount", "name": "a", "namespace": "ops"}), ()),
+        (binding("edit", {"kind": "ServiceAccount", "name": "a", "namespace": "ops"}), ("RoleBinding b: ServiceAccount a",)),
+        (binding("edit", {"kind": "Group", "name": "system:serviceaccounts:ops"}), ("RoleBinding b: Group system:serviceaccounts:ops",)),
         (binding("system:image-puller", {"kind": "Group", "name": "system:serviceaccounts:ops"}), ()),
+        (binding("system:image-puller", {"kind": "Group", "name": "system:serviceaccounts:theirs"}), ("RoleBinding b: Group system:serviceaccounts:theirs",)),
         (binding("edit"), ()),
     ],
 )
 def test_who_has_rights_is_told_by_subjects_and_never_by_names(one: Resource, found: typing.Tuple[str, ...]) -> None:
     assert strangers([one], "ops") == found
+
+
+def test_own_accounts_are_none_where_no_tenant_can_hold_a_token_of_them() -> None:
+    own, other = ({"kind": "ServiceAccount", "name": "a", "namespace": space} for space in ("ops", "theirs"))
+    group = {"kind": "Group", "name": "system:serviceaccounts:ops"}
+    assert strangers([binding("edit", own, group)], "ops", trusts_own=True) == ()
+    assert strangers([binding("edit", own, other)], "ops", trusts_own=True) == ("RoleBinding b: ServiceAccount a",)
 
 
 def test_who_only_reads_is_known_by_the_roles_that_are_named() -> None:

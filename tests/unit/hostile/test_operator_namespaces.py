@@ -50,7 +50,7 @@ class World:
     """A server whose discovery tells KINDS, with a namespace of the operator, or none."""
 
     def __init__(self, there: bool = True) -> None:
-        self.there = there
+        self.there, self.going = there, False
         self.held: typing.Dict[str, typing.List[Resource]] = {kind: [] for kinds in KINDS.values() for kind in kinds}
         self.held["ServiceAccount"] = [named("default")]
         self.held["ConfigMap"] = [named("kube-root-ca.crt")]
@@ -65,7 +65,8 @@ class World:
                 pass
 
             def get(self, kind: str, namespace: str, name: str) -> Resource:
-                every = [{"metadata": {"name": SPACE}}] if kind == "Namespace" and world.there else world.held.get(kind, world.of_cluster.get(kind, []))
+                namespace_there = {"metadata": {"name": SPACE, **({"deletionTimestamp": "t"} if world.going else {})}}
+                every = [namespace_there] if kind == "Namespace" and world.there else world.held.get(kind, world.of_cluster.get(kind, []))
                 for item in every:
                     if item["metadata"]["name"] == name:
                         return {"kind": kind, **item}
@@ -100,14 +101,37 @@ def test_a_namespace_that_is_not_there_or_holds_what_each_one_has_is_used() -> N
     world = World()
     world.held["ResourceQuota"], world.held["Secret"] = [named("q")], [named("pull", annotations={})]
     world.held["ConfigMap"].append(named("settings"))
-    world.held["RoleBinding"] = [binding("view", MALLORY), binding("edit", {"kind": "ServiceAccount", "name": "default", "namespace": SPACE})]
+    world.held["RoleBinding"] = [binding("view", MALLORY), binding("system:image-builder", {"kind": "ServiceAccount", "name": "builder", "namespace": SPACE})]
     assert why(world) == ""
+
+
+def test_a_token_of_an_own_account_outlives_the_rights_of_who_asked_for_it() -> None:
+    """No object shows the token: that its ServiceAccount has rights in a namespace that a tenant may have made is enough."""
+    world = World()
+    world.held["RoleBinding"] = [binding("admin", {"kind": "ServiceAccount", "name": "default", "namespace": SPACE})]
+    seen = "others have rights in it, and so those of the operator: RoleBinding b: ServiceAccount default"
+    assert why(world) == refuse_package(world.cluster(), SPACE, False) == seen
+    # what an admin installed has ServiceAccounts with rights
+    world.of_cluster["ClusterRoleBinding"] = [PROOF]
+    assert why(world) == refuse_package(world.cluster(), SPACE, True) == ""
+
+
+def test_a_namespace_that_is_being_deleted_is_not_used() -> None:
+    world = World()
+    world.going = True
+    assert why(world) == refuse_package(world.cluster(), SPACE, False) == "it is being deleted"
 
 
 def test_a_forged_release_is_never_taken_up() -> None:
     world = World()
     world.held["Secret"] = [RECORD]
     assert "whoever made the namespace may have forged it" in why(world)
+    # it does not hide behind what each namespace has by itself
+    world.held["Secret"] = [{"metadata": {**RECORD["metadata"], "annotations": {"kubernetes.io/service-account.name": "default"}}}]
+    assert "forged" in why(world)
+    world.held["Secret"] = []
+    world.held["ConfigMap"] = [{"metadata": {**RECORD["metadata"], "name": "kube-root-ca.crt"}}]
+    assert "forged" in why(world)
     # what a tenant writes into their namespace proves nothing
     world.held["Deployment"] = [named(RELEASE, annotations=NOTES, labels={"app.kubernetes.io/managed-by": "Helm"})]
     assert "forged" in why(world)

@@ -17,6 +17,8 @@ from .resource import Resource, items_of, labels_of, mapping_at, name_of, texts_
 RoleName = typing.Tuple[str, str]
 #: what Kubernetes gives a reader: it lets read what is no secret, and run nothing
 VIEW: RoleName = ("ClusterRole", "view")
+#: that OpenShift gives the ServiceAccounts of each namespace [openshift-controller-manager, pkg/authorization/defaultrolebindings]
+_OF_EACH_PROJECT: typing.Tuple[RoleName, ...] = tuple(("ClusterRole", f"system:{name}") for name in ("image-puller", "image-builder", "deployer"))
 _READS = ("get", "list", "watch")
 #: subresources that show, and do nothing
 _SHOWN = ("status", "scale", "log")
@@ -28,21 +30,26 @@ _ACCOUNT = "kubernetes.io/service-account.name"
 _RELEASE, _RELEASE_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
 
 
-def strangers(bindings: typing.Iterable[Resource], namespace: str, readers: typing.Container[RoleName] = (VIEW,)) -> typing.Tuple[str, ...]:
-    """Who else has rights in a namespace: ``RoleBinding name: kind name`` for each subject that is not one of its own ServiceAccounts.
+def strangers(
+    bindings: typing.Iterable[Resource], namespace: str, readers: typing.Container[RoleName] = (VIEW,), trusts_own: bool = False
+) -> typing.Tuple[str, ...]:
+    """Name who has rights in a namespace: ``RoleBinding name: kind name`` for each subject.
 
-    Own ServiceAccounts have no token outside of it. So without strangers only who has rights in all namespaces has them here.
+    A tenant who made the namespace may hold tokens of its own ServiceAccounts from before. No object shows them, and they stay valid when the tenant has lost
+    all rights. So own ServiceAccounts are strangers, too, except in what OpenShift binds in each namespace.
 
     :param bindings: all RoleBindings of the namespace
     :param readers: roles that let their subjects read and nothing more, see ``only_reads``
+    :param trusts_own: no tenant can have made the namespace, or an admin of the cluster installed there what has these ServiceAccounts
     :raises ResourceError: an object that is none
     """
     found = []
     for binding in bindings:
-        title = f"RoleBinding {name_of(binding)}"
-        if role_of(binding) not in readers:
-            subjects = items_of(binding, "subjects", title)
-            found += [f"{title}: {subject.get('kind')} {subject.get('name')}" for subject in subjects if not _is_inside(subject, namespace)]
+        title, role = f"RoleBinding {name_of(binding)}", role_of(binding)
+        if role not in readers:
+            own = trusts_own or role in _OF_EACH_PROJECT
+            subjects = [subject for subject in items_of(binding, "subjects", title) if not (own and _is_inside(subject, namespace))]
+            found += [f"{title}: {subject.get('kind')} {subject.get('name')}" for subject in subjects]
     return tuple(found)
 
 
@@ -97,11 +104,13 @@ def acts(kind: str, resource: Resource) -> bool:
     :param resource: its metadata
     :raises ResourceError: no object
     """
+    labels = labels_of(resource)
+    # before all else: Helm takes a record by these labels, whatever else the object says that it is
+    if any(release_of(resource)) or labels.get("app.kubernetes.io/managed-by") == "Helm" or labels.get("owner") == "helm":
+        return True
     if is_everywhere(kind, resource):
         return False
-    labels, notes = labels_of(resource), mapping_at(resource, "metadata", "annotations")
-    of_helm = any(release_of(resource)) or labels.get("app.kubernetes.io/managed-by") == "Helm" or labels.get("owner") == "helm"
-    return kind not in _PASSIVE or of_helm or _ACCOUNT in notes
+    return kind not in _PASSIVE or _ACCOUNT in mapping_at(resource, "metadata", "annotations")
 
 
 def _is_inside(subject: Resource, namespace: str) -> bool:
