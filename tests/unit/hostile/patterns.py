@@ -262,6 +262,8 @@ _FEW, _SIZES = (8, 12, 16, 20, 23, 26, 29, 32, 40, 64), (256, 1024, 4096, 32768)
 _FLOOR, _PER_SIGN, _MOST_PER_SIGN = 5e-3, 5e-7, 2e-6
 #: times the time of a quarter of the text: 4 where it is linear, 16 where it is quadratic
 _MOST_RATIO = 8
+#: a linear pattern that tries 80 characters at each place, and its time on the machine that the figures above are of
+_REFERENCE, _REFERENCE_SECONDS = Use("", re.compile("[a-z]{0,80}:"), "search"), 0.0105
 
 
 def slow(use: Use) -> str:
@@ -283,8 +285,13 @@ def _is_slow(use: Use, prefix: str, pump: str, end: str, size: int) -> bool:
 
     limit = _FLOOR + _PER_SIGN * size
     taken = seconds(use, text(size))
-    if taken < limit or taken > 20 * limit:
+    if taken < limit or taken > 20 * limit * (pace := _pace()):
         return taken > limit
-    # a busy machine is no proof
+    # a busy machine is no proof, nor is a slow one
     whole, quarter = (min(seconds(use, text(length)) for _again in range(2)) for length in (size, size // 4))
-    return whole > limit and (whole > _MOST_PER_SIGN * size or whole > _MOST_RATIO * quarter)
+    return whole > limit * pace and (whole > _MOST_PER_SIGN * pace * size or whole > _MOST_RATIO * quarter)
+
+
+def _pace() -> float:
+    """How many times slower this machine is now than the one that the figures are of, at least 1: by a pattern that is linear."""
+    return max(1.0, min(seconds(_REFERENCE, "a" * 32768) for _again in range(3)) / _REFERENCE_SECONDS)
