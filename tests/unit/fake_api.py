@@ -214,7 +214,8 @@ class LeaseHolder:
         self.holders.append(definition["spec"]["holderIdentity"])
         return self.lease
 
-    create = replace
+    def create(self, definition: Resource, manager: str = "") -> Resource:
+        return self.replace(definition)
 
     def delete(
         self,

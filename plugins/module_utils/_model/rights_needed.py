@@ -165,6 +165,9 @@ def _namespaces(intent: Intent) -> typing.Iterator[Right]:
         yield Right("teardown", "delete", "Namespace", name=name)
         # a namespace with objects of others stays, and any kind may be theirs
         yield Right("teardown", "list", ANYTHING, name)
+    if any(fabric.network.pod_security is not None and fabric.network.pod_security.enforce == "privileged" for fabric in intent.fabrics):
+        # with this level it is made by a POST, whose name the API server does not know
+        yield Right("namespaces", "create", "Namespace")
 
 
 def _measuring(intent: Intent) -> typing.Iterator[Right]:
@@ -246,7 +249,9 @@ def _firmware() -> typing.Iterator[Right]:
 def _install_by_olm() -> typing.Iterator[Right]:
     yield from (Right("operators", verb, kind) for verb in _APPLY for kind in ("OperatorGroup", "Subscription"))
     yield Right("operators", "patch", "InstallPlan")
-    yield from (Right("operators", verb, "Namespace", name=name) for name in _operator_spaces() for verb in _APPLY)
+    yield from (Right("operators", verb, "Namespace", name=name) for name in _operator_spaces() for verb in ("get", "patch"))
+    # it is made by a POST, whose name the API server does not know
+    yield Right("operators", "create", "Namespace")
     # an operator does nothing without it; its name is that of the package's example
     kinds = [operator.configuration for operator in TABLE if operator.package is not None and operator.configuration]
     yield from (Right("operators", verb, kind) for kind in kinds for verb in _APPLY)

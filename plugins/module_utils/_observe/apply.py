@@ -135,14 +135,19 @@ def _not_found(outcome: Outcome) -> bool:
 
 def _commit(cluster: Cluster, definition: Resource, planned: Outcome) -> Outcome:
     try:
-        if definition["kind"] == "Namespace" and planned.before is None:
-            # a tenant may have made one since, which must not get our labels
+        if definition["kind"] == "Namespace" and planned.before is None and _admits_privileged(definition):
+            # a tenant may have made one since, which must not get this level. An apply would not tell the two apart, and a POST needs a right without a name
             result, warnings = cluster.create(definition, FIELD_MANAGER), planned.applied.warnings
         else:
             result, warnings = cluster.apply(definition, FIELD_MANAGER, dry_run=False)
     except ApiError as error:
         return Outcome(_refused(planned.applied, error), planned.before)
     return dataclasses.replace(planned, applied=dataclasses.replace(planned.applied, warnings=warnings), after=stable(result))
+
+
+def _admits_privileged(namespace: Resource) -> bool:
+    """Whether a Namespace would get the level of Pod Security that gives its pods the node."""
+    return (namespace["metadata"].get("labels") or {}).get("pod-security.kubernetes.io/enforce") == "privileged"
 
 
 @dataclasses.dataclass(frozen=True)

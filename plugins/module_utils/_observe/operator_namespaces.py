@@ -13,15 +13,15 @@ import typing
 from .._model.errors import RdmaError
 from .._model.operators import UntrustedNamespace
 from .._model.text import folded, plain
-from .._parse.kubernetes.resource import name_of
-from .._parse.kubernetes.tenancy import VIEW, RoleName, acts, is_record, only_reads, release_of, role_of, strangers
+from .._parse.kubernetes.resource import Resource, mapping_at, name_of
+from .._parse.kubernetes.tenancy import UNPROVEN, VIEW, RoleName, acts, asks_for_more, is_record, only_reads, proven_releases, role_of, strangers
 from .apply import existing
 from .foreign import everything
 from .kubernetes import ApiError, Cluster
 
 #: how many names a cause has
 _NAMED = 5
-_BEFORE = "it was there before the operator, and has"
+_BEFORE, _GOING = "it was there before the operator, and has", "it is being deleted"
 #: that OLM does not make by itself, and that act: see ``acts``. All kinds would need the right to list them all
 _ACTORS = ("ServiceAccount", "Pod", "CatalogSource")
 
@@ -50,59 +50,63 @@ def examine(cluster: Cluster, places: typing.Mapping[str, typing.Tuple[str, str]
 def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
     """Tell why no Helm release may be made or upgraded in a namespace; empty where it may, and where the namespace is not there.
 
-    A release that is there is taken for the cluster's own if a ClusterRoleBinding is of it. Without one, the namespace must hold nothing that acts.
+    A release that is there is taken for the cluster's own if a ClusterRoleBinding proves it. Without one, the namespace must hold nothing that acts.
 
     :raises ApiError: the server cannot be reached, or does not let us read
     :raises ResourceError: an object has another form
     """
-    decided = _decide_early(cluster, namespace)
-    if decided is not None:
-        return decided
-    proven = proven_releases(cluster, namespace)
+    found = _namespace(cluster, namespace)
+    if found is None or _is_going(found):
+        return "" if found is None else _GOING
+    proven = proven_releases(found, cluster.pages("ClusterRoleBinding"))
     others = _strangers(cluster, namespace, release in proven)
     if others or release in proven:
         return others
     unread: typing.List[str] = []
     actors = [(kind, item) for kind, item in everything(cluster, namespace, unread) if acts(kind, item)]
     if any(is_record(item, release) for _kind, item in actors):
-        return f"it has the Helm release {release}, and no ClusterRoleBinding is of it: whoever made the namespace may have forged it"
+        return f"it has the Helm release {release}, and {UNPROVEN}: whoever made the namespace may have forged it, or its first installation broke off"
     if proven:
         # the release of another operator in the same namespace
         return ""
     return _told(_BEFORE, [f"{kind} {name_of(item)}" for kind, item in actors]) or _told("not listed of it", unread)
 
 
-def proven_releases(cluster: Cluster, namespace: str) -> typing.FrozenSet[str]:
-    """Name the Helm releases of a namespace of which there is a ClusterRoleBinding: every operator has one, and no tenant can write it.
-
-    :raises ApiError: the server cannot be reached, or does not let us read
-    :raises ResourceError: an object has another form
-    """
-    return frozenset(name for item in cluster.pages("ClusterRoleBinding") for name, where in (release_of(item),) if name and where == namespace)
-
-
-def refuse_package(cluster: Cluster, namespace: str, installed: bool) -> str:
+def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[str], installed: bool) -> str:
     """Tell why OLM may install no package in a namespace; empty where it may, and where the namespace is not there.
 
-    :param installed: a ClusterServiceVersion of the package is there, with all that belongs to the operator
+    :param packages: that the run installs there. The first OperatorGroup of a namespace has OLM install what all of its Subscriptions name
+    :param installed: a ClusterServiceVersion of one of them is there, with all that belongs to the operator
     :raises ApiError: the server cannot be reached, or does not let us read
     :raises ResourceError: an object has another form
     """
-    decided = _decide_early(cluster, namespace)
-    if decided is not None:
-        return decided
+    found = _namespace(cluster, namespace)
+    if found is None or _is_going(found):
+        return "" if found is None else _GOING
     others = _strangers(cluster, namespace, installed)
     if others or installed:
         return others
-    return _told(_BEFORE, [f"{kind} {name_of(item)}" for kind in _ACTORS for item in cluster.pages(kind, namespace) if acts(kind, item)])
+    actors = [(kind, item) for kind in _ACTORS for item in cluster.pages(kind, namespace) if acts(kind, item)]
+    actors += [("Subscription", item) for item in cluster.pages("Subscription", namespace) if asks_for_more(item, packages)]
+    return _told(_BEFORE, [f"{kind} {name_of(item)}" for kind, item in actors])
 
 
-def _decide_early(cluster: Cluster, namespace: str) -> typing.Optional[str]:
-    """Decide without a look into the namespace: it is used if it is not there, and refused while it is being deleted; None for all others."""
-    found = existing(cluster, {"kind": "Namespace", "metadata": {"name": namespace}})
-    if found is None:
-        return ""
-    return "it is being deleted" if "deletionTimestamp" in found["metadata"] else None
+def prove_release(cluster: Cluster, namespace: str, release: str) -> bool:
+    """Tell whether a ClusterRoleBinding proves a Helm release, see ``proven_releases``.
+
+    :raises ApiError: the server cannot be reached, or does not let us read
+    :raises ResourceError: an object has another form
+    """
+    found = _namespace(cluster, namespace)
+    return found is not None and release in proven_releases(found, cluster.pages("ClusterRoleBinding"))
+
+
+def _namespace(cluster: Cluster, name: str) -> typing.Optional[Resource]:
+    return existing(cluster, {"kind": "Namespace", "metadata": {"name": name}})
+
+
+def _is_going(namespace: Resource) -> bool:
+    return "deletionTimestamp" in mapping_at(namespace, "metadata")
 
 
 def _strangers(cluster: Cluster, namespace: str, trusts_own: bool) -> str:

@@ -21,7 +21,7 @@ from .._parse.kubernetes.config_daemon_log import last_error
 from .._parse.kubernetes.nfd_and_olm import olm_object
 from .._parse.kubernetes.pod_state import state_of_pod
 from .kubernetes import ApiError, Cluster, Resource
-from .operator_namespaces import proven_releases
+from .operator_namespaces import prove_release
 
 #: of the custom resource definitions, those of these API groups
 GROUPS = ("sriovnetwork.openshift.io", "k8s.cni.cncf.io", "whereabouts.cni.cncf.io", "nv-ipam.nvidia.com", "mellanox.com")
@@ -65,7 +65,7 @@ def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optio
     """
     ours = {item["metadata"]["name"] for item in cluster.list("Namespace", selector=f"{LABEL}={MANAGER}").items}
     running = [item for item in cluster.list("Deployment", namespace).items if is_operator(item)]
-    return sriov_operator.kept_release(namespace, release, namespace in ours, running, release in proven_releases(cluster, namespace))
+    return sriov_operator.kept_release(namespace, release, namespace in ours, running, prove_release(cluster, namespace, release))
 
 
 def _seen(cluster: Cluster, configs: _Read, deployments: _Read) -> str:

@@ -9,6 +9,7 @@ import dataclasses
 import typing
 
 from .._model.admission import ACCOUNT, MANIFEST, OPENSHIFT_GROUP
+from .._model.errors import RdmaError
 from .._model.intent import Fabric
 from .._model.measuring import NAMESPACE, PREPARE
 from .._observe.apply import FIELD_MANAGER, Outcome, existing, ours, remove
@@ -34,6 +35,7 @@ def admitted(
     :param own: whether the namespace of the measurement is the collection's own. Its account ``default`` comes a moment later, so that pods take ours
     :param former: namespaces of the jobs, in which earlier releases bound the constraints; what a killed run left there is removed first
     :raises ApiError: the server cannot be reached, or the user may not make it; then nothing of it stays
+    :raises RdmaError: on OpenShift, the namespace is prepared, and its account is not
     """
     openshift = cluster.serves(OPENSHIFT_GROUP)
     if openshift:
@@ -44,7 +46,7 @@ def admitted(
         return
     made: typing.List[Resource] = []
     try:
-        for definition in _wanted(cluster, bare, run, openshift):
+        for definition in _wanted(cluster, bare, run, openshift, own):
             made.append(_apply(cluster, definition))
         yield tuple(_with_account(fabric) if fabric in bare else fabric for fabric in fabrics)
     finally:
@@ -55,12 +57,19 @@ def admitted(
                 cluster.delete(kind_of(item), metadata.get("namespace", ""), metadata["name"], only={"uid": metadata["uid"]})
 
 
-def _wanted(cluster: Cluster, bare: typing.Sequence[Fabric], run: str, openshift: bool) -> typing.Tuple[Resource, ...]:
-    """What lets the pods be admitted, without what an admin has prepared."""
+def _wanted(cluster: Cluster, bare: typing.Sequence[Fabric], run: str, openshift: bool, own: bool) -> typing.Tuple[Resource, ...]:
+    """What lets the pods be admitted, without what an admin has prepared.
+
+    :raises RdmaError: an admin has to prepare it. Who made a namespace that is there is not known, and whoever has rights in it would have those of the pods
+    """
     if _of_others(cluster, {"kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}):
         return ()
     if not openshift:
         return (account(NAMESPACE, {**MANAGED_BY, **owner(run)}),)
+    if not own:
+        seen = f"the namespace {NAMESPACE} was prepared, and has no ServiceAccount {ACCOUNT} of an admin: a run binds SecurityContextConstraints only where it"
+        remedy = f"Have an admin of the cluster apply {MANIFEST}; or delete the namespace, and a run of a cluster-admin makes it: kubectl delete ns {NAMESPACE}"
+        raise RdmaError(f"{seen} made the namespace", remedy)
     made = objects([NAMESPACE], any(fabric.pods.mount_infiniband for fabric in bare), run)
     # constraints that an admin has made are used: our label would have them removed
     return made[1:] if _of_others(cluster, made[0]) else made

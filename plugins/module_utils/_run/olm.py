@@ -133,7 +133,7 @@ class Installer:
         found = {**refused, **{stand.package: stand for stand in stands}}
         return OlmFacts(tuple(found[wish.package] for wish in wishes)), tuple(self._outcomes)
 
-    def _untrusted(self, wishes: typing.Iterable[OperatorWish], seen: Seen) -> typing.Iterator[typing.Tuple[str, str]]:
+    def _untrusted(self, wishes: typing.Sequence[OperatorWish], seen: Seen) -> typing.Iterator[typing.Tuple[str, str]]:
         """Examine each namespace in which objects are to be made, and tell why nothing may be made there.
 
         :raises RdmaError: they cannot be read
@@ -141,7 +141,10 @@ class Installer:
         for wish in wishes:
             there = subscription_of(wish, seen)
             if wish.namespace not in self._trusted and (there is None or there.ours):
-                why = refuse_package(self._cluster, wish.namespace, there is not None and (there.namespace, there.installed) in seen.versions)
+                packages = [other.package for other in wishes if other.namespace == wish.namespace]
+                beside = [item for item in seen.subscriptions.values() if item.namespace == wish.namespace and item.package in packages]
+                installed = any((item.namespace, item.installed) in seen.versions for item in beside)
+                why = refuse_package(self._cluster, wish.namespace, packages, installed)
                 if why:
                     yield wish.namespace, plain(why)
 

@@ -27,11 +27,12 @@ TABLE: typing.Dict[str, str] = {
         unread; ObservedBios error; ObservedClock error; ObservedFirmware error; ObservedHcas error; ObservedNeighbours error; ObservedPings error;
         ObservedPlatform error; ObservedServers error; ObservedSettings error; ObservedSubnets error; ObservedText error; ObservedTopologies error;
         ObservedTuning error; ObserverPod detail suspect; OlmObject message; OperatorFacts troubles errors says; OperatorStand detail remedy; OperatorsSeen
-        errors; PairLayers why; PairResult ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error; PingServer error; PodState detail
+        errors untrusted;
+        PairLayers why; PairResult ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error; PingServer error; PodState detail
         suspect; PoolPlan limit blockers; PortGrowth why; RdmaPod error binding; Reported reason parts; Roll error others; RollPlan limit refusal shape;
         RoundPlan why; SeenCapabilities unread error; SeenErrors error; SeenForwarding error; SeenManagers error; SeenSubnet error; SeenTopology error;
         ServiceVersion reason message requirements; SlowPort could_be; Status status message reason; Stay subject why remedy; Subscription troubles;
-        SwitchPort chassis port system;
+        SwitchPort chassis port system; UntrustedNamespace why;
         SyncNode detail remedy matched; TrainingPod error; TuningSet refusal remedy; UnreadNode why; Workload lost; Bios refused; Catalog state message""",
     "names of the inventory and of the intent, which are the admin's: stage validate holds those of the intent against their forms": """
         AppliedObject fabric; ArchiveFacts place; CountedPair fabric client server node; EarlierPair fabric client server; FabricBandwidth fabric; Facts nodes
@@ -51,7 +52,7 @@ TABLE: typing.Dict[str, str] = {
         wanted installed upgrade; OperatorsSeen packages labelled made; Package name catalog catalog_namespace default_channel; PolicyState kind name state;
         PoolPlan name; Reported name nodes; ServiceVersion name namespace phase version replaces definitions deployments webhooks; StorageClass name
         provisioner; Subscription name namespace package channel source source_namespace approval state current installed plan; Taken owner ipam; Roll pool
-        config; Workload kind name namespace queue""",
+        config; UntrustedNamespace namespace; Workload kind name namespace queue""",
     "what an admin wrote into an object, compared with what is wanted and shown": """
         DriverPolicy image version repositories; ImageFacts named; MachinePool max_unavailable; MirrorAnswer source place needed_by put; MirrorFacts unlisted
         elsewhere; MirrorRule owner source mirrors; NicPolicy configs owners; NicState template; NodePool max_unavailable; NodeProfile data; OperatorSettings

@@ -13,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import refuse_package, refuse_release
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import prove_release, refuse_package, refuse_release
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import kept_release
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import acts, only_reads
@@ -24,7 +24,15 @@ from ansible_collections.linerate.rdma.tests.unit.modules.test_cluster_doors imp
 SPACE = RELEASE = "sriov-network-operator"
 NOTES = {"meta.helm.sh/release-name": RELEASE, "meta.helm.sh/release-namespace": SPACE}
 RECORD = {"metadata": {"name": f"sh.helm.release.v1.{RELEASE}.v1", "labels": {"owner": "helm", "name": RELEASE, "status": "deployed"}}}
-PROOF = {"metadata": {"name": "sriov-network-operator", "annotations": NOTES}}
+MADE, EARLIER, LATER = "2026-11-26T10:00:00Z", "2026-11-26T09:59:59Z", "2026-11-26T10:00:07Z"
+
+
+def proof(**other: str) -> Resource:
+    """A ClusterRoleBinding of the release, or of another."""
+    return {"metadata": {"name": "sriov-network-operator", "annotations": {**NOTES, **other}, "creationTimestamp": LATER}}
+
+
+PROOF = proof()
 MALLORY = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "mallory"}
 #: kinds in a namespace that the fake server tells
 KINDS = {
@@ -54,7 +62,7 @@ class World:
         self.held: typing.Dict[str, typing.List[Resource]] = {kind: [] for kinds in KINDS.values() for kind in kinds}
         self.held["ServiceAccount"] = [named("default")]
         self.held["ConfigMap"] = [named("kube-root-ca.crt")]
-        self.of_cluster: typing.Dict[str, typing.List[Resource]] = {"ClusterRoleBinding": [], "ClusterRole": [], "CatalogSource": []}
+        self.of_cluster: typing.Dict[str, typing.List[Resource]] = {"ClusterRoleBinding": [], "ClusterRole": [], "CatalogSource": [], "Subscription": []}
         self.refuses = ""
 
     def cluster(self) -> Cluster:
@@ -65,8 +73,8 @@ class World:
                 pass
 
             def get(self, kind: str, namespace: str, name: str) -> Resource:
-                namespace_there = {"metadata": {"name": SPACE, **({"deletionTimestamp": "t"} if world.going else {})}}
-                every = [namespace_there] if kind == "Namespace" and world.there else world.held.get(kind, world.of_cluster.get(kind, []))
+                metadata = {"name": SPACE, "creationTimestamp": MADE, **({"deletionTimestamp": "t"} if world.going else {})}
+                every = [{"metadata": metadata}] if kind == "Namespace" and world.there else world.held.get(kind, world.of_cluster.get(kind, []))
                 for item in every:
                     if item["metadata"]["name"] == name:
                         return {"kind": kind, **item}
@@ -110,16 +118,16 @@ def test_a_token_of_an_own_account_outlives_the_rights_of_who_asked_for_it() -> 
     world = World()
     world.held["RoleBinding"] = [binding("admin", {"kind": "ServiceAccount", "name": "default", "namespace": SPACE})]
     seen = "others have rights in it, and so those of the operator: RoleBinding b: ServiceAccount default"
-    assert why(world) == refuse_package(world.cluster(), SPACE, False) == seen
+    assert why(world) == refuse_package(world.cluster(), SPACE, ("nfd",), False) == seen
     # what an admin installed has ServiceAccounts with rights
     world.of_cluster["ClusterRoleBinding"] = [PROOF]
-    assert why(world) == refuse_package(world.cluster(), SPACE, True) == ""
+    assert why(world) == refuse_package(world.cluster(), SPACE, ("nfd",), True) == ""
 
 
 def test_a_namespace_that_is_being_deleted_is_not_used() -> None:
     world = World()
     world.going = True
-    assert why(world) == refuse_package(world.cluster(), SPACE, False) == "it is being deleted"
+    assert why(world) == refuse_package(world.cluster(), SPACE, ("nfd",), False) == "it is being deleted"
 
 
 def test_a_forged_release_is_never_taken_up() -> None:
@@ -136,15 +144,29 @@ def test_a_forged_release_is_never_taken_up() -> None:
     world.held["Deployment"] = [named(RELEASE, annotations=NOTES, labels={"app.kubernetes.io/managed-by": "Helm"})]
     assert "forged" in why(world)
     # of another namespace
-    world.of_cluster["ClusterRoleBinding"] = [{"metadata": {"name": "x", "annotations": {**NOTES, "meta.helm.sh/release-namespace": "elsewhere"}}}]
+    world.of_cluster["ClusterRoleBinding"] = [proof(**{"meta.helm.sh/release-namespace": "elsewhere"})]
     assert "forged" in why(world)
     world.of_cluster["ClusterRoleBinding"] = [PROOF]
     assert why(world) == ""
 
 
+@pytest.mark.parametrize("since", [EARLIER, "", "soon"])
+def test_a_binding_that_stayed_from_an_earlier_namespace_proves_no_release(since: str) -> None:
+    world = World()
+    world.held["Secret"] = [RECORD]
+    world.of_cluster["ClusterRoleBinding"] = [{"metadata": {**PROOF["metadata"], "creationTimestamp": since}}]
+    assert why(world) == (
+        f"it has the Helm release {RELEASE}, and no ClusterRoleBinding that is younger than the namespace is of it: "
+        "whoever made the namespace may have forged it, or its first installation broke off"
+    )
+    assert not prove_release(world.cluster(), SPACE, RELEASE)
+    world.of_cluster["ClusterRoleBinding"].append(PROOF)
+    assert why(world) == "" and prove_release(world.cluster(), SPACE, RELEASE)
+
+
 def test_a_release_of_another_operator_proves_the_namespace_and_not_a_record() -> None:
     world = World()
-    world.of_cluster["ClusterRoleBinding"] = [{"metadata": {"name": "x", "annotations": {**NOTES, "meta.helm.sh/release-name": "nfd"}}}]
+    world.of_cluster["ClusterRoleBinding"] = [proof(**{"meta.helm.sh/release-name": "nfd"})]
     world.held["Pod"] = [named("nfd-master")]
     assert why(world) == ""
     world.held["Secret"] = [RECORD]
@@ -173,7 +195,7 @@ def test_who_has_rights_in_it_keeps_the_operator_out_even_of_a_proven_release() 
     world.of_cluster["ClusterRoleBinding"] = [PROOF]
     world.held["RoleBinding"] = [binding("admin", MALLORY)]
     assert why(world) == "others have rights in it, and so those of the operator: RoleBinding b: User mallory"
-    assert refuse_package(world.cluster(), SPACE, True) == why(world)
+    assert refuse_package(world.cluster(), SPACE, ("nfd",), True) == why(world)
 
 
 @pytest.mark.parametrize(
@@ -212,11 +234,19 @@ def test_what_can_t_be_listed_is_no_proof() -> None:
 
 def test_olm_installs_into_no_namespace_in_which_a_tenant_acts() -> None:
     world = World()
-    assert refuse_package(world.cluster(), SPACE, False) == ""
+    assert refuse_package(world.cluster(), SPACE, ("nfd",), False) == ""
     world.of_cluster["CatalogSource"] = [named("theirs")]
-    assert refuse_package(world.cluster(), SPACE, False) == "it was there before the operator, and has: CatalogSource theirs"
+    assert refuse_package(world.cluster(), SPACE, ("nfd",), False) == "it was there before the operator, and has: CatalogSource theirs"
+    # a Subscription that an interrupted run of ours left
+    ours = {"name": "nfd", "channel": "stable", "source": "redhat-operators", "installPlanApproval": "Manual"}
+    world.of_cluster["CatalogSource"], world.of_cluster["Subscription"] = [], [{**named("nfd"), "spec": ours}]
+    assert refuse_package(world.cluster(), SPACE, ("nfd",), False) == ""
+    # OLM installs whatever package any of them names, as soon as there is an OperatorGroup; and its configuration runs in the operator's pods
+    for spec in ({**ours, "name": "theirs"}, {**ours, "config": {"env": []}}, {}):
+        world.of_cluster["Subscription"] = [{**named("nfd"), "spec": spec}]
+        assert refuse_package(world.cluster(), SPACE, ("nfd",), False) == "it was there before the operator, and has: Subscription nfd"
     # the operator's own, once it is installed
-    assert refuse_package(world.cluster(), SPACE, True) == ""
+    assert refuse_package(world.cluster(), SPACE, ("nfd",), True) == ""
 
 
 FABRICS = [{"name": "a", "profile": "sriov_infiniband", "select": {"hcas_per_node": 1}, "network": {"name": "n", "namespace": "t"}}]
@@ -266,7 +296,7 @@ def test_a_teardown_leaves_a_release_that_nothing_in_the_cluster_proves() -> Non
     deployment = {"metadata": {"name": RELEASE, "annotations": NOTES}}
     assert kept_release(SPACE, RELEASE, True, [deployment], True) is None
     stay = kept_release(SPACE, RELEASE, True, [deployment], False)
-    assert stay is not None and "no ClusterRoleBinding is of it" in stay.why
+    assert stay is not None and "no ClusterRoleBinding that is younger than the namespace is of it" in stay.why
 
 
 def test_the_module_leaves_it_out_unless_an_admin_says_that_it_is_theirs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -297,3 +327,4 @@ def test_the_module_leaves_it_out_unless_an_admin_says_that_it_is_theirs(monkeyp
 def test_acts_knows_what_each_namespace_has() -> None:
     assert not acts("ServiceAccount", named("default")) and not acts("ConfigMap", named("kube-root-ca.crt"))
     assert acts("ServiceAccount", named("other"))
+    assert not acts("PolicyReport", named("of-a-controller")) and acts("Report", named("other"))

@@ -363,6 +363,7 @@ def named(**rest: typing.Any) -> typing.Dict[str, typing.Any]:
 TEMPLATE = {"template": {"spec": {"containers": [{"image": "r/x:1", "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}]}]}}}
 DEPLOYMENT = named(kind="Deployment", spec={"replicas": 1, **TEMPLATE}, status={"observedGeneration": 1, "availableReplicas": 1, "updatedReplicas": 1})
 OF_HELM = {"metadata": {"name": "a", "annotations": {"meta.helm.sh/release-name": "b", "meta.helm.sh/release-namespace": "a"}}}
+OF_2026 = {"metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z"}}
 WORKER = named(
     spec={"template": {"spec": {"containers": [{"command": ["nfd-worker"], "args": ["-v"]}], "volumes": [{"name": "c", "configMap": {"name": "conf"}}]}}}
 )
@@ -654,6 +655,12 @@ DATA.update(
             (("", ""),),
         ),
         "kubernetes.tenancy.is_record": Data(lambda item: parser("kubernetes.tenancy.is_record")(item, "a"), [OF_OWNER], (False,)),
+        "kubernetes.tenancy.proven_releases": Data(
+            lambda item: parser("kubernetes.tenancy.proven_releases")(OF_2026, [item]),
+            [{"metadata": {**OF_HELM["metadata"], **OF_2026["metadata"]}}],
+            (frozenset(), frozenset("b")),
+        ),
+        "kubernetes.tenancy.asks_for_more": Data(lambda item: parser("kubernetes.tenancy.asks_for_more")(item, ("a",)), [named(spec={"name": "a"})], (True,)),
         "kubernetes.tenancy.acts": Data(lambda item: parser("kubernetes.tenancy.acts")("Secret", item), [OF_OWNER], (False,)),
         "kubernetes.foreign.is_everywhere": Data(lambda item: parser("kubernetes.foreign.is_everywhere")("ConfigMap", item), [OF_HELM], (False,)),
         "kubernetes.observers.holds_back": Data(parser("kubernetes.observers.holds_back"), [GOING], ("",)),

@@ -10,6 +10,7 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, path_of
@@ -154,6 +155,19 @@ def test_what_an_admin_has_prepared_is_used_and_stays(openshift: OpenShift) -> N
         assert cluster(openshift).apply(definition, "admin", dry_run=False)
     openshift.refused = "SecurityContextConstraints"
     with admitted(cluster(openshift), fabrics(), "run-1") as found:
+        assert [fabric.pods.service_account for fabric in found] == ["linerate-rdma"]
+    assert len(openshift.kinds) == len(MADE)
+
+
+def test_in_a_namespace_that_was_prepared_nothing_is_bound(openshift: OpenShift) -> None:
+    """A tenant may have made it, with that label, and would have the constraints."""
+    why = "has no ServiceAccount linerate-rdma of an admin"
+    with pytest.raises(RdmaError, match=why) as caught, admitted(cluster(openshift), fabrics(), "run-1", own=False):
+        pytest.fail("pods would be made")
+    assert openshift.kinds == [] and "docs/rbac/measuring-openshift.yml" in (caught.value.remedy or "")
+    for definition in MANIFEST:
+        assert cluster(openshift).apply(definition, "admin", dry_run=False)
+    with admitted(cluster(openshift), fabrics(), "run-1", own=False) as found:
         assert [fabric.pods.service_account for fabric in found] == ["linerate-rdma"]
     assert len(openshift.kinds) == len(MADE)
 

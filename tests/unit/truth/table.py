@@ -379,6 +379,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("needed_operators.operators",), ("controllers[].wanted",), "One of its pods is available, and acts.", ("more",), warns=True),
     Row(("needed_operators.operators",), ("controllers[].ready",), "These are more than it takes.", ("more",)),
     Row(("needed_operators.operators",), ("job", "olm", "labelled", "made", "drivers", "hosts"), "It is of operators that this intent does not need."),
+    Row(("needed_operators.operators",), ("untrusted",), "It is of operators that this intent does not need.", BROKEN),
     Row(("needed_operators.operators",), ("configurations[].name",), _NAMES),
     Row(("needed_operators.operators",), ("configurations",), "It is of operators that this intent does not need.", BROKEN, ROCE),
     Row(("operators.images",), ("rules", "rules[]", "rules[].owner", "rules[].source", "rules[].mirrors*", "rules[].never", "registries.insecure*"), _PULLED),

@@ -47,7 +47,9 @@ def half_installed(namespace: str) -> str:
 def how_to_trust(namespace: str) -> str:
     """Name the next step where a run does not use a namespace, because a tenant may have made it or has rights in it."""
     look = f"kubectl get namespace {namespace} -o yaml; kubectl get rolebindings,secrets -n {namespace} -o wide"
-    return f"See whose it is: {look}. Take out what is not the operator's, or delete the namespace; or, if it is yours, add it to operators_trusted_namespaces."
+    broken_off = "a release whose first installation broke off by helm uninstall"
+    ends = f"take out what is not the operator's, {broken_off}; or delete the namespace; or, if it is yours, add it to operators_trusted_namespaces"
+    return f"See whose it is: {look}. Then {ends}."
 
 
 def helm_remove(operator: Operator, release: str, namespace: str) -> str:

@@ -15,7 +15,7 @@ from ..._model.olm import Stay
 from ..._model.sriov_operator import NodeState, OperatorInstallation, Policy, StateInterface, StateVf, SupportedNic, VfGroup, WantedInterface
 from .core import workload
 from .resource import Resource, ResourceError, items_of, known, mapping_at, name_of, number_of, selector_of, text_at, text_of, texts_of, title_of
-from .tenancy import release_of
+from .tenancy import UNPROVEN, release_of
 
 #: with what the operator's annotations of nodes, node states and pools begin
 STATE_ANNOTATIONS = "sriovnetwork.openshift.io/"
@@ -222,12 +222,12 @@ def kept_release(namespace: str, release: str, ours: bool, operators: typing.Ite
 
     :param ours: whether the namespace carries the label of the collection. Who makes a namespace may label it so
     :param operators: Deployments in the namespace that run the operator
-    :param proven: whether a ClusterRoleBinding is of the release
+    :param proven: whether a ClusterRoleBinding proves the release
     """
     made = any(release_of(item) == (release, namespace) for item in operators)
     if ours and made and proven:
         return None
-    missing = "no ClusterRoleBinding is of it" if made else "it installed no SR-IOV network operator that is there"
+    missing = UNPROVEN if made else "it installed no SR-IOV network operator that is there"
     why = missing if ours else f"namespace {namespace} was there before the collection, or is of others"
     remedy = f"Where it is yours and nobody needs it: helm uninstall --wait -n {namespace} {release}"
     return Stay(f"Helm release {namespace}/{release}", f"whether a run of the collection made it is not proven: {why}", remedy)

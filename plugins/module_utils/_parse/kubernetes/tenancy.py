@@ -11,7 +11,7 @@ from __future__ import annotations
 import typing
 
 from .foreign import is_everywhere
-from .resource import Resource, items_of, labels_of, mapping_at, name_of, texts_of
+from .resource import Resource, items_of, labels_of, mapping_at, moment_of, name_of, texts_of
 
 #: kind and name of a Role or ClusterRole
 RoleName = typing.Tuple[str, str]
@@ -24,10 +24,14 @@ _READS = ("get", "list", "watch")
 _SHOWN = ("status", "scale", "log")
 #: kinds that hold data or limits. RoleBindings are looked at by themselves, and a Role gives nothing without one
 _PASSIVE = ("ConfigMap", "Secret", "ResourceQuota", "LimitRange", "NetworkPolicy", "Role", "RoleBinding")
+#: that Kyverno and Trivy write into each namespace
+_REPORTS = ("PolicyReport", "EphemeralReport", "ConfigAuditReport", "ExposedSecretReport", "RbacAssessmentReport", "SbomReport", "VulnerabilityReport")
 #: annotation of a Secret with credentials: of which ServiceAccount
 _ACCOUNT = "kubernetes.io/service-account.name"
 #: by which Helm marks what a release made [helm pkg/action/validate.go]
 _RELEASE, _RELEASE_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
+#: what is said of a Helm release that ``proven_releases`` does not name
+UNPROVEN = "no ClusterRoleBinding that is younger than the namespace is of it"
 
 
 def strangers(
@@ -67,7 +71,7 @@ def only_reads(role: Resource) -> bool:
 
     :raises ResourceError: no role
     """
-    title = f"{role.get('kind')} {name_of(role)}"
+    title = f"role {name_of(role)}"
     for rule in items_of(role, "rules", title):
         if not set(texts_of(rule, "verbs", title)) <= set(_READS):
             return False
@@ -85,6 +89,36 @@ def release_of(resource: Resource) -> typing.Tuple[str, str]:
     """
     notes = mapping_at(resource, "metadata", "annotations")
     return str(notes.get(_RELEASE) or ""), str(notes.get(_RELEASE_NAMESPACE) or "")
+
+
+def proven_releases(namespace: Resource, bindings: typing.Iterable[Resource]) -> typing.FrozenSet[str]:
+    """Name the Helm releases of a namespace of which there is a ClusterRoleBinding: every operator has one, and no tenant can write it.
+
+    One that is older than the namespace is of a release that went with an earlier namespace of this name, and proves nothing.
+
+    :param bindings: ClusterRoleBindings
+    :raises ResourceError: no object
+    """
+    made = moment_of(mapping_at(namespace, "metadata").get("creationTimestamp"))
+    if made is None:
+        return frozenset()
+    found = set()
+    for binding in bindings:
+        name, where = release_of(binding)
+        since = moment_of(mapping_at(binding, "metadata").get("creationTimestamp"))
+        if name and where == name_of(namespace) and since is not None and since >= made:
+            found.add(name)
+    return frozenset(found)
+
+
+def asks_for_more(subscription: Resource, packages: typing.Container[str]) -> bool:
+    """Whether a Subscription has OLM do more than the run asks it for: it names another package, or configures the pods of the operator.
+
+    :param packages: that the run installs in the namespace
+    :raises ResourceError: no Subscription
+    """
+    spec = mapping_at(subscription, "spec")
+    return spec.get("name") not in packages or "config" in spec
 
 
 def is_record(resource: Resource, release: str) -> bool:
@@ -110,7 +144,7 @@ def acts(kind: str, resource: Resource) -> bool:
         return True
     if is_everywhere(kind, resource):
         return False
-    return kind not in _PASSIVE or _ACCOUNT in mapping_at(resource, "metadata", "annotations")
+    return kind not in (*_PASSIVE, *_REPORTS) or _ACCOUNT in mapping_at(resource, "metadata", "annotations")
 
 
 def _is_inside(subject: Resource, namespace: str) -> bool:
