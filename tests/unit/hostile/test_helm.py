@@ -182,11 +182,15 @@ def test_a_release_that_stays_is_a_finding_with_its_command(tmp_path: pathlib.Pa
 
 
 class Api:
-    """Lists of three kinds. A ClusterRoleBinding is of the release."""
+    """Lists of three kinds. A ClusterRoleBinding is of the release, and as old as the namespace."""
+
+    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
+        assert (kind, name) == ("Namespace", "ops")
+        return {"metadata": {"name": name, "creationTimestamp": "2026-01-01T00:00:00Z"}}
 
     def pages(self, kind: str) -> typing.Iterator[typing.Mapping[str, typing.Any]]:
         assert kind == "ClusterRoleBinding"
-        yield {"metadata": {"name": "x", "annotations": OURS["metadata"]["annotations"]}}
+        yield {"metadata": {"name": "x", "annotations": OURS["metadata"]["annotations"], "creationTimestamp": "2026-01-01T00:00:00Z"}}
 
     def __init__(self, labelled: typing.Sequence[str], *deployments: typing.Mapping[str, typing.Any]) -> None:
         self.labelled, self.deployments = labelled, deployments
