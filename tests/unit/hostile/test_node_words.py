@@ -92,3 +92,12 @@ def test_an_address_that_another_node_has_leads_to_neither() -> None:
         thief = inventory([node("worker-1", address)])
         assert refuse_shared_addresses(thief, inventory([owner, node("worker-1", address)]).nodes).nodes[0].address == ""
     assert (second.address, second.error, third.address, third.error) == ("10.0.0.3", "", "", "")
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+def test_no_node_takes_the_place_of_the_controller(name: str) -> None:
+    """What plays run on localhost, with the kubeconfig among its arguments, would run on the node."""
+    found = inventory([node("worker-1", "10.0.0.1"), node(name, "10.6.6.6")])
+    assert [one.name for one in found.nodes] == ["worker-1"]
+    (refused,) = found.refused
+    assert f"Node {name} has the name by which Ansible knows the controller" in refused

@@ -23,6 +23,8 @@ _NFD_OS = ("feature.node.kubernetes.io/system-os_release.ID", "feature.node.kube
 #: rendered-<pool>-<hash> [machine-config-operator pkg/controller/render/render_controller.go]
 _RENDERED = re.compile(r"rendered-(.+)-[0-9a-f]{32}")
 _LONGEST_IMAGE = 200
+#: what Ansible takes for the controller, whatever an inventory says of it [ansible lib/ansible/constants.py LOCALHOST]
+_CONTROLLER = ("localhost", "127.0.0.1")
 #: from the version on, with all blanks before it, in an image's name: "Ubuntu 22.04.4 LTS", "Talos (v1.9.1)", "Bottlerocket OS 1.20.3 (aws-k8s-1.29)"
 _VERSION = re.compile(r"(?<![\s(])[\s(]+v?\d.*")
 
@@ -41,9 +43,11 @@ def inventory(resources: typing.Iterable[Resource]) -> Inventory:
 def inventory_node(resource: Resource) -> InventoryNode:
     """A Node. The kubelet writes its addresses, its labels and the name of its system: what is not of its type is left out, and ``error`` names it.
 
-    :raises ResourceError: no Node, or one whose name is none of a Node
+    :raises ResourceError: no Node, or one whose name is none of a Node, or is Ansible's for the controller: what runs there would run on the node
     """
     name = text_of(SUBDOMAIN, name_of(resource), f"{title_of(resource)}: metadata.name")
+    if name in _CONTROLLER:
+        raise ResourceError(f"Node {name} has the name by which Ansible knows the controller; its kubelet needs another (--hostname-override)")
     refused: typing.List[str] = []
     address = ""
     try:
