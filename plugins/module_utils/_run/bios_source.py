@@ -59,7 +59,7 @@ class Bioses:
         named = tuple(nodes)
         found = {node: Seen(error=self._errors[node]) for node in named if node in self._errors}
         asked = [self._bmcs[node] for node in named if node in self._bmcs]
-        about = Asked(tuple(self._wanted), self._seconds, self._may.claims)
+        about = Asked(tuple(self._wanted), self._seconds, self._may.claims, to_write=True)
         outcomes = list(read(asked, self._trust, about, self._parallel)) if asked else []
         self._meet({bmc.node: outcome.identity for bmc, outcome in outcomes if not isinstance(outcome, BmcError)})
         for bmc, outcome in outcomes:
@@ -104,7 +104,7 @@ class Bioses:
 
     def _identify(self, bmc: Bmc) -> Identity:
         with Session(bmc, self._trust, self._seconds) as session:
-            return system_of(session, self._may.claims).identity
+            return system_of(session, self._may.claims, True).identity
 
     def set(self, node: str) -> str:
         """Write what is wanted and neither there nor waiting; in words, empty where nothing was to be written.
@@ -132,7 +132,7 @@ class Bioses:
         if node not in self._bmcs:
             raise BmcError("not_found", node, "the inventory names no BMC that could reset it", "Give the node rdma_bmc_address with user and password")
         with Session(self._bmcs[node], self._trust, self._seconds) as session:
-            system = system_of(session, self._may.claims)
+            system = system_of(session, self._may.claims, True)
             refuse_stranger(session, self._may.claims, system.identity)
             if not system.reset:
                 raise session.error("not_found", "its system has no action Reset", "Update the firmware of the BMC")

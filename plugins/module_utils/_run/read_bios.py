@@ -85,11 +85,13 @@ class Asked:
 
     :ivar seconds: that one BMC has in all
     :ivar claims: what the nodes call themselves: of several systems behind one BMC, that of the node is found by it
+    :ivar to_write: it may be written to then, see ``system_of``
     """
 
     keys: typing.Tuple[Key, ...] = KEYS
     seconds: float = SECONDS
     claims: Claims = dataclasses.field(default_factory=Claims)
+    to_write: bool = False
 
 
 def read(
@@ -123,7 +125,7 @@ class Reader:
 
     def __init__(self, session: Session, asked: Asked, registries: Registries) -> None:
         self._session, self._keys, self._registries = session, asked.keys, registries
-        self.system = system_of(session, asked.claims)
+        self.system = system_of(session, asked.claims, asked.to_write)
         self._found: typing.Optional[Found] = None
 
     def read(self) -> NodeBios:
@@ -158,11 +160,12 @@ class Reader:
         )
 
 
-def system_of(session: Session, claims: Claims) -> resources.System:
+def system_of(session: Session, claims: Claims, to_write: bool) -> resources.System:
     """The system of the node: the one that is named, else the only one with a BIOS, else the only one that is called as the node is. GPUs of a baseboard are a
     system without a BIOS. One that can't be read is passed over where another one is proven to be the node's.
 
     :param claims: what the nodes call themselves
+    :param to_write: it may be written to or reset then. Of several with a BIOS none is taken by what its node says of itself: a node that lies would choose
     :raises BmcError: there is none, or not one alone
     """
     bmc = session.bmc
@@ -184,14 +187,14 @@ def system_of(session: Session, claims: Claims) -> resources.System:
     with_bios = {name: system for name, system in systems.items() if system.bios}
     several = len(with_bios) > 1 or bool(unread)
     own = [system for system in with_bios.values() if several and claims.judge(bmc.node, system.identity, False).state == "proven"]
-    if len(own) == 1:
+    if len(own) == 1 and not (to_write and len(with_bios) > 1):
         return own[0]
     if unread:
         raise unread[0]
     if not with_bios:
         raise session.error("not_found", f"none of its systems ({', '.join(systems)}) has a Bios", "Update its firmware, or ask the BMC of the host")
     if len(with_bios) > 1:
-        raise session.error("not_found", f"several of its systems have a Bios: {', '.join(with_bios)}", "Name that of the node in the option system")
+        raise session.error("not_found", f"several of its systems have a Bios: {', '.join(with_bios)}", "Name that of the node in rdma_bmc_system (option system)")
     return next(iter(with_bios.values()))
 
 

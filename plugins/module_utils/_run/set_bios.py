@@ -70,7 +70,7 @@ def set_one(bmc: Bmc, wanted: Wanted, trust: Trust, registries: Registries, may:
     :raises BmcError: it is not that of the node, or something of it is not to be had, so that nothing was written; or the BMC did not take it
     :raises RdmaError: the right to write is lost
     """
-    asked = Asked(tuple(wanted), seconds, may.claims)
+    asked = Asked(tuple(wanted), seconds, may.claims, to_write=True)
     with Session(bmc, trust, asked.seconds) as session:
         reader = Reader(session, asked, registries)
         refuse_stranger(session, may.claims, reader.system.identity)

@@ -270,6 +270,20 @@ def test_of_several_systems_behind_one_bmc_that_of_the_node_is_taken(site: Site,
         read_one(_bmc(server), trust, Asked(("sriov",), 30, Claims(looked={"worker-1": Identity(B)})), Registries())
 
 
+def test_a_node_that_names_itself_after_another_machine_behind_its_bmc_has_nothing_written_and_nobody_reset(site: Site) -> None:
+    server = site.servers["worker-1"]
+    other = "/redfish/v1/Systems/System.Embedded.2"
+    server.bios.answers[other] = {**copy.deepcopy(server.bios.answers[SYSTEM]), "@odata.id": other, "UUID": A}
+    server.bios.answers["/redfish/v1/Systems"]["Members"].append({"@odata.id": other})
+    done = site.run()
+    assert states(done) == {"worker-1": "unknown", "worker-2": "done", "worker-3": "done"} and untouched(site, "worker-1")
+    assert "several of its systems have a Bios" in of(done, "worker-1").why and "rdma_bmc_system" in of(done, "worker-1").why
+    # nor where no BIOS is wanted, and the BMC is asked for the reset alone
+    site.wanted = {}
+    site.facts = {"worker-1": Seen((Difference("kernel argument", "iommu=pt", "absent", "set"),))}
+    assert states(site.run()) == {"worker-1": "blocked"} and untouched(site, "worker-1")
+
+
 def test_a_system_that_is_not_there_leaves_the_one_that_is_the_node_s(site: Site, certificates: Certificates) -> None:
     """The baseboard of an HGX whose GPUs are not up answers 404; which BMC it is must not depend on that."""
     server = site.servers["worker-1"]
