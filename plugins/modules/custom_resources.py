@@ -83,6 +83,13 @@ options:
       - NicConfigurationTemplate
       - Tuned
       - Namespace
+  absent_namespaces:
+    description:
+      - Namespaces that were not there when somebody looked whose they are, see RV(linerate.rdma.operators_info#module:absent).
+      - With O(state=present), the module makes these. If one is there now, somebody else made it, and the API server is asked for nothing in it.
+    type: list
+    elements: str
+    default: []
   find_leftovers:
     description:
       - With O(state=present), whether to look for networks, policies and pools that have O(label_selector) and are not in O(objects).
@@ -260,7 +267,7 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> typing.Di
     options, selector = module.params, module.params["label_selector"]
     beside: typing.Dict[str, typing.Any] = {}
     if options["state"] == "present":
-        outcomes = apply_all(cluster, wanted, module.check_mode)
+        outcomes = apply_all(cluster, wanted, module.check_mode, absent=options["absent_namespaces"])
         if options["find_leftovers"]:
             beside["leftovers"] = to_data(leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted]))
     elif options["kinds"] == [ADMISSION]:
@@ -291,6 +298,7 @@ def main() -> None:
             objects_from={"type": "str"},
             on_refusal={"type": "str", "choices": ["fail", "tell"], "default": "fail"},
             kinds={"type": "list", "elements": "str", "choices": [*KINDS, NIC_MAP, ADMISSION], "default": KINDS},
+            absent_namespaces={"type": "list", "elements": "str", "default": []},
             find_leftovers={"type": "bool", "default": False},
             label_selector={"type": "str", "default": LABEL},
             namespaces={"type": "list", "elements": "str", "default": []},

@@ -65,6 +65,10 @@ options:
     type: list
     elements: str
     default: []
+  namespaces_made:
+    description: With O(install), whether the namespaces have been made. One that is not there is not used then, because somebody else can make it at any time.
+    type: bool
+    default: false
   wait_seconds:
     description:
       - Maximum time in seconds to wait until the operators serve.
@@ -138,6 +142,11 @@ configurations:
   returned: success
   type: list
   elements: dict
+absent:
+  description: With O(install), namespaces of RV(releases) that are not there. For the option C(absent_namespaces) of M(linerate.rdma.custom_resources).
+  returned: success
+  type: list
+  elements: str
 untrusted:
   description: Operators that are left out because of their namespace. RV(operators.untrusted) has the reasons.
   returned: success
@@ -210,7 +219,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart, OperatorsSeen, UntrustedNamespace, job_needs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import default_values
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import examine
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import examine, find_absent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, examples, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
@@ -219,7 +228,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.operators im
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operators import wait_until_all_serve
 
 #: lists that the role goes through
-KEPT = ("table", "releases", "namespaces", "packages", "configurations", "untrusted")
+KEPT = ("table", "releases", "namespaces", "packages", "configurations", "untrusted", "absent")
 
 
 def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
@@ -241,10 +250,12 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         return dataclasses.replace(observe(on, intent, job, nodes, olm), untrusted=untrusted)
 
     untrusted: typing.Dict[str, UntrustedNamespace] = {}
+    absent: typing.Tuple[str, ...] = ()
     seen = look()
     if options["install"]:
         places = {release.operator: (release.namespace, release.release) for release in plan.releases(intent, seen, wishes)}
-        untrusted = examine(cluster, places, options["trusted_namespaces"])
+        absent = find_absent(cluster, [namespace for namespace, _release in places.values()])
+        untrusted = examine(cluster, places, options["trusted_namespaces"], options["namespaces_made"])
         seen = dataclasses.replace(seen, untrusted=untrusted)
     if options["wait_seconds"] and not module.check_mode:
         with waiting(module, cluster), progress(options["progress_file"]) as say:
@@ -262,6 +273,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         "packages": list(plan.packages(intent, seen, wishes)),
         "configurations": [{"fabric": "", "object": item} for item in made if item is not None],
         "untrusted": sorted(untrusted),
+        "absent": list(absent),
         "operators": to_data(seen),
     }
 
@@ -280,6 +292,7 @@ def main() -> None:
             leave={"type": "list", "elements": "str", "default": []},
             install={"type": "bool", "default": False},
             trusted_namespaces={"type": "list", "elements": "str", "default": []},
+            namespaces_made={"type": "bool", "default": False},
             wait_seconds={"type": "int", "default": 0},
             progress_file={"type": "path"},
         ),

@@ -49,6 +49,7 @@ def apply_all(
     check_mode: bool,
     clock: Clock = time.monotonic,
     pause: typing.Callable[[float], None] = time.sleep,
+    absent: typing.Container[str] = (),
 ) -> typing.Tuple[Outcome, ...]:
     """Server-side dry run of all objects, then apply those that it takes and that would change. A refusal is an outcome, not an end.
 
@@ -57,9 +58,10 @@ def apply_all(
     :param wanted: fabric and object
     :param check_mode: stop after the dry run
     :param pause: sleeps; given in, as ``clock``, so that a test needs no time
+    :param absent: namespaces that the run has looked for and not found: one that is there now is somebody else's, and gets nothing
     :raises ApiError: the server cannot be reached
     """
-    planned = [_plan(cluster, fabric, definition) for fabric, definition in wanted]
+    planned = [_plan(cluster, fabric, definition, absent) for fabric, definition in wanted]
     if check_mode:
         made = [outcome.applied for _definition, outcome in planned if outcome.applied.action == "created"]
         return tuple(_unjudged(definition, outcome, made) for definition, outcome in planned)
@@ -76,7 +78,7 @@ def apply_all(
         again, end = _came_too_early(outcome, created), clock() + WEBHOOK_SECONDS
         while again:
             # what it waits for is there now; a webhook sees that a moment later than the API server
-            definition, outcome = _plan(cluster, fabric, given)
+            definition, outcome = _plan(cluster, fabric, given, absent)
             again = _came_too_early(outcome, created) and clock() < end
             if again:
                 pause(1.0)
@@ -99,10 +101,13 @@ def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> b
     )
 
 
-def _plan(cluster: Cluster, fabric: str, definition: Resource) -> typing.Tuple[Resource, Outcome]:
+def _plan(cluster: Cluster, fabric: str, definition: Resource, absent: typing.Container[str]) -> typing.Tuple[Resource, Outcome]:
     """What would become of an object, and the definition with which it would."""
     applied = _identity(fabric, definition)
     there = existing(cluster, definition)
+    if there is not None and definition["kind"] == "Namespace" and applied.name in absent:
+        why = "it was not there when this run looked whose it is, and somebody has made it since"
+        return definition, Outcome(dataclasses.replace(applied, action="refused", reason="AlreadyExists", refusal=why), stable(there), stable(there))
     if there is not None and definition["kind"] == "Namespace" and not ours(there):
         return definition, Outcome(dataclasses.replace(applied, action="unchanged"), stable(there), stable(there))
     if there is not None and definition["kind"] in _JOINT and not ours(there):

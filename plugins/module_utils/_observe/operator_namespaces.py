@@ -26,18 +26,29 @@ _BEFORE, _GOING = "it was there before the operator, and has", "it is being dele
 _ACTORS = ("ServiceAccount", "Pod", "CatalogSource")
 
 
-def examine(cluster: Cluster, places: typing.Mapping[str, typing.Tuple[str, str]], trusted: typing.Container[str]) -> typing.Dict[str, UntrustedNamespace]:
+def find_absent(cluster: Cluster, namespaces: typing.Iterable[str]) -> typing.Tuple[str, ...]:
+    """Name those of the namespaces that are not there. Look before ``examine``: one that comes in between is nobody's of this run.
+
+    :raises ApiError: the server cannot be reached, or does not let us read
+    """
+    return tuple(name for name in sorted(set(namespaces)) if _namespace(cluster, name) is None)
+
+
+def examine(
+    cluster: Cluster, places: typing.Mapping[str, typing.Tuple[str, str]], trusted: typing.Container[str], made: bool
+) -> typing.Dict[str, UntrustedNamespace]:
     """Find the operators in whose namespaces no Helm release may be made or upgraded. A namespace that cannot be read is one of these.
 
     :param places: namespace and release of each operator
     :param trusted: namespaces that are not examined
+    :param made: the run has made those that were not there: one that is not there now may come back as somebody else's
     :raises ApiError: the server cannot be reached
     """
     found = {}
     for operator, (namespace, release) in places.items():
         if namespace not in trusted:
             try:
-                why = refuse_release(cluster, namespace, release)
+                why = "it is not there any more" if made and find_absent(cluster, [namespace]) else refuse_release(cluster, namespace, release)
             except RdmaError as error:
                 if isinstance(error, ApiError) and error.status == 0:
                     raise

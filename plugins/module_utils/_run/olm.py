@@ -16,7 +16,7 @@ from .._model.text import plain
 from .._observe import olm as observe
 from .._observe.apply import Outcome, apply_all
 from .._observe.kubernetes import ApiError, Clock, Cluster
-from .._observe.operator_namespaces import refuse_package
+from .._observe.operator_namespaces import find_absent, refuse_package
 from .._parse.kubernetes import olm
 from .._parse.kubernetes.resource import Resource, mapping_at, name_of
 from .._plan.olm import Arranged, arrange
@@ -123,8 +123,9 @@ class Installer:
         for wish in wishes:
             for place in uncounted(wish, seen):
                 self._say(f"0 s  {wish.package}: Subscription {place} has installed nothing, and is not in namespace {wish.namespace}: it does not count")
+        absent = find_absent(self._cluster, [wish.namespace for wish in wishes])
         arranged = arrange(wishes, seen, dict(self._untrusted(wishes, seen)))
-        self._outcomes = list(apply_all(self._cluster, arranged.objects, check_mode, self._clock, self._pause))
+        self._outcomes = list(apply_all(self._cluster, arranged.objects, check_mode, self._clock, self._pause, absent))
         refused = {stand.package: stand for stand in (*arranged.refused, *self._not_made(arranged))}
         rest = [wish for wish in arranged.waited_for if wish.package not in refused]
         for stand in refused.values():

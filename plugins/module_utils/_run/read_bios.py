@@ -194,7 +194,8 @@ def system_of(session: Session, claims: Claims, to_write: bool) -> resources.Sys
     if not with_bios:
         raise session.error("not_found", f"none of its systems ({', '.join(systems)}) has a Bios", "Update its firmware, or ask the BMC of the host")
     if len(with_bios) > 1:
-        raise session.error("not_found", f"several of its systems have a Bios: {', '.join(with_bios)}", "Name that of the node in rdma_bmc_system (option system)")
+        remedy = "Name that of the node in rdma_bmc_system (option system)"
+        raise session.error("not_found", f"several of its systems have a Bios: {', '.join(with_bios)}", remedy)
     return next(iter(with_bios.values()))
 
 

@@ -13,7 +13,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import prove_release, refuse_package, refuse_release
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import (
+    examine,
+    find_absent,
+    prove_release,
+    refuse_package,
+    refuse_release,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import kept_release
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import acts, only_reads
@@ -292,6 +298,35 @@ def test_a_namespace_that_a_tenant_makes_meanwhile_gets_no_labels_and_no_objects
         api.stop()
 
 
+def test_a_namespace_that_was_absent_and_is_there_gets_no_level_though_it_has_our_label() -> None:
+    api = FakeApi()
+    theirs: Resource = {"kind": "Namespace", "metadata": {"name": SPACE, "labels": {"app.kubernetes.io/managed-by": "linerate.rdma"}}}
+    api.serve("Namespace", [theirs])
+    api.serve("ConfigMap", [], SPACE)
+    api.start()
+    try:
+        labels = {"app.kubernetes.io/managed-by": "linerate.rdma", "pod-security.kubernetes.io/enforce": "privileged"}
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE, "labels": labels}}
+        inside = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": SPACE}}
+        outcomes = apply_all(FakeApi.client(api.url), [("", namespace), ("", inside)], False, absent=[SPACE])
+        assert [(item.applied.action, item.changed) for item in outcomes] == [("refused", False)] * 2
+        assert "somebody has made it since" in outcomes[0].applied.refusal
+        found = api.object(f"/api/v1/namespaces/{SPACE}")
+        assert found is not None and found["metadata"]["labels"] == theirs["metadata"]["labels"]
+        assert api.object(f"/api/v1/namespaces/{SPACE}/configmaps/c") is None
+    finally:
+        api.stop()
+
+
+def test_a_namespace_that_is_gone_after_it_was_made_is_not_used() -> None:
+    world = World(there=False)
+    places = {SRIOV: (SPACE, RELEASE)}
+    assert find_absent(world.cluster(), [SPACE]) == (SPACE,)
+    assert examine(world.cluster(), places, (), False) == {}
+    assert examine(world.cluster(), places, (), True) == {SRIOV: UntrustedNamespace(SPACE, "it is not there any more")}
+    assert find_absent(World().cluster(), [SPACE]) == () and examine(World().cluster(), places, (), True) == {}
+
+
 def test_a_teardown_leaves_a_release_that_nothing_in_the_cluster_proves() -> None:
     deployment = {"metadata": {"name": RELEASE, "annotations": NOTES}}
     assert kept_release(SPACE, RELEASE, True, [deployment], True) is None
@@ -317,7 +352,7 @@ def test_the_module_leaves_it_out_unless_an_admin_says_that_it_is_theirs(monkeyp
     kept = look(install=True)
     assert SRIOV not in made(kept) and "node-feature-discovery" in made(kept)
     assert SPACE not in [item["object"]["metadata"]["name"] for item in kept["namespaces"]]
-    assert kept["untrusted"] == [SRIOV]
+    assert kept["untrusted"] == [SRIOV] and kept["absent"] == ["node-feature-discovery"]
     assert kept["operators"]["untrusted"] == {SRIOV: {"namespace": SPACE, "why": kept["operators"]["untrusted"][SRIOV]["why"]}}
     assert SRIOV in made(look(install=True, trusted_namespaces=[SPACE])) and SRIOV in made(look())
     world.refuses = "RoleBinding"
