@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .boundary.kubernetes import ObjectName, Subdomain
+from .boundary.kubernetes import LabelValue, ObjectName, Subdomain
 from .boundary.words import Version, Word
 
 #: kinds of the policies that bring a driver: of the HCAs (DOCA-OFED), and of the GPUs
@@ -55,7 +55,7 @@ class DriverHost:
     os: Word = ""
     version: Version = ""
     kernel: Version = ""
-    machine: Word = ""
+    machine: LabelValue = ""
     ostree: Version = ""
     gpu: bool = False
 

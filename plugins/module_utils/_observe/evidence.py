@@ -45,6 +45,8 @@ _MOST_AT_ONCE = 1 << 20
 _MOST_OF_SUMS = 128 << 20
 #: headers that may stand before that of a file: of a long name, and of what the older form can't say
 _MOST_HEADERS = 4
+#: bytes of one that says what the older form can't: a path of ours has a third of it, and some of Python's releases take the square of its time to read it
+_MOST_OF_A_HEADER = 1024
 
 # what a run leaves in its folder; nothing else is packed or kept, and nothing else is taken out of an archive
 _OURS = re.compile(r"run\.json|report\.(html|json|xml|prom)|difference\.(json|html)|stages/[a-z_]+\.jsonl|facts/[a-z][a-z0-9_]*/[^/\\\x00-\x1f]+\.json")
@@ -85,9 +87,19 @@ class _Member(tarfile.TarInfo):
             raise _Unreadable(f"more than {_MOST_HEADERS} headers stand before one file")
         tarfile.headers = depth + 1  # type: ignore[attr-defined]
         try:
-            return super().fromtarfile(tarfile)
+            member = super().fromtarfile(tarfile)
         finally:
             tarfile.headers = depth  # type: ignore[attr-defined]
+        if member.size < 0:
+            # what follows would lie before it, again and again
+            raise _Unreadable(f"a file in it has {member.size} bytes")
+        return member
+
+    def _proc_pax(self, tarfile: tarfile.TarFile) -> typing.Any:
+        """Refuse a header of more than a path is worth before it is read."""
+        if self.size > _MOST_OF_A_HEADER:
+            raise _Unreadable(f"a header in it has {self.size} bytes; {_MOST_OF_A_HEADER} are the most")
+        return super()._proc_pax(tarfile)  # type: ignore[misc]
 
     def _refuse_holes(self, *_what: typing.Any) -> typing.NoReturn:
         """Refuse the map of a file with holes before it is read: it may be as large as the archive, and each of its numbers becomes an object."""

@@ -47,15 +47,24 @@ def examine(
     found = {}
     for operator, (namespace, release) in places.items():
         if namespace not in trusted:
-            try:
-                why = "it is not there any more" if made and find_absent(cluster, [namespace]) else refuse_release(cluster, namespace, release)
-            except RdmaError as error:
-                if isinstance(error, ApiError) and error.status == 0:
-                    raise
-                why = f"whose it is could not be read: {error.seen}"
+            gone = made and find_absent(cluster, [namespace])
+            why = "it is not there any more" if gone else try_to_refuse(refuse_release, cluster, namespace, release)
             if why:
                 found[operator] = UntrustedNamespace(namespace, plain(why))
     return found
+
+
+def try_to_refuse(refuse: typing.Callable[..., str], *arguments: typing.Any) -> str:
+    """What ``refuse`` tells, or why it cannot: an object that somebody made in one namespace keeps no other operator out.
+
+    :raises ApiError: the server cannot be reached
+    """
+    try:
+        return refuse(*arguments)
+    except RdmaError as error:
+        if isinstance(error, ApiError) and error.status == 0:
+            raise
+        return f"whose it is could not be read: {error.seen}"
 
 
 def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:

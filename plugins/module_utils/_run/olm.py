@@ -16,7 +16,7 @@ from .._model.text import plain
 from .._observe import olm as observe
 from .._observe.apply import Outcome, apply_all
 from .._observe.kubernetes import ApiError, Clock, Cluster
-from .._observe.operator_namespaces import find_absent, refuse_package
+from .._observe.operator_namespaces import find_absent, refuse_package, try_to_refuse
 from .._parse.kubernetes import olm
 from .._parse.kubernetes.resource import Resource, mapping_at, name_of
 from .._plan.olm import Arranged, arrange
@@ -137,7 +137,7 @@ class Installer:
     def _untrusted(self, wishes: typing.Sequence[OperatorWish], seen: Seen) -> typing.Iterator[typing.Tuple[str, str]]:
         """Examine each namespace in which objects are to be made, and tell why nothing may be made there.
 
-        :raises RdmaError: they cannot be read
+        :raises ApiError: the server cannot be reached
         """
         for wish in wishes:
             there = subscription_of(wish, seen)
@@ -145,7 +145,7 @@ class Installer:
                 packages = [other.package for other in wishes if other.namespace == wish.namespace]
                 beside = [item for item in seen.subscriptions.values() if item.namespace == wish.namespace and item.package in packages]
                 installed = any((item.namespace, item.installed) in seen.versions for item in beside)
-                why = refuse_package(self._cluster, wish.namespace, packages, installed)
+                why = try_to_refuse(refuse_package, self._cluster, wish.namespace, packages, installed)
                 if why:
                     yield wish.namespace, plain(why)
 

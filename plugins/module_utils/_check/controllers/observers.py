@@ -53,7 +53,8 @@ _KEYS = Keys("observers_image", "observers_pull_policy", "observers_pull_secrets
 #: events of a pod that is about to start, when it does not
 _START = ("FailedCreatePodSandBox", "FailedCreatePodContainer", "FailedMount", "FailedAttachVolume", "FailedSync", "NetworkNotReady")
 _COMBINED = "(combined from similar events): "
-_FAILED_POD = re.compile(r"Found failed daemon pod [^/\s]+/(\S+) on node ([^\s,]+),")
+#: any kubelet may write an event, and the name of the pod stands in a command
+_FAILED_POD = re.compile(r"Found failed daemon pod [^/\s]+/([a-z0-9][a-z0-9.-]{0,252}) on node ([^\s,]+),")
 
 
 def judge(nodes: typing.Iterable[str], seen: ObserversSeen) -> typing.Tuple[Observer, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.boundary.kubernetes import SUBDOMAIN
+from ..._model.boundary.kubernetes import LABEL_VALUE, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.drivers import NIC, DriverHost, DriverPolicy
 from .resource import Resource, items_of, known, labels_of, mapping_at, name_of, text_of, title_of
@@ -74,7 +74,8 @@ def driver_host(node: Resource) -> DriverHost:
         known(WORD, labels.get(f"{_NFD}system-os_release.ID")),
         known(VERSION, labels.get(f"{_NFD}system-os_release.VERSION_ID")),
         known(VERSION, labels.get(f"{_NFD}kernel-version.full") or told.get("kernelVersion")),
-        known(WORD, told.get("architecture")),
+        # it stands in a command
+        known(LABEL_VALUE, told.get("architecture")),
         known(VERSION, labels.get(f"{_NFD}system-os_release.OSTREE_VERSION")),
         any(labels.get(label) == "true" for label in _GPU_LABELS),
     )
