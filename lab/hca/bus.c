@@ -93,7 +93,7 @@ void hca_bus_exit(void)
 }
 
 /* With the lock of rescans held. Returns the HCA, or an error. */
-struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabric)
+struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabric, u64 guid, u64 port_guid)
 {
 	LIST_HEAD(resources);
 	struct hca *hca;
@@ -104,7 +104,10 @@ struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabr
 		return ERR_PTR(-ENOMEM);
 	hca->number = number;
 	hca->fabric = fabric;
-	hca->guid = 0xe89e490300000000ULL | hca_host << 16 | number << 8;
+	hca->guid = guid ?: 0xe89e490300000000ULL | hca_host << 16 | number << 8;
+	hca->port_guid = port_guid ?: hca->guid;
+	/* 1 is the subnet manager's */
+	hca_port_init(&hca->state, hca_host * 256 + number * 32 + 2);
 	hca->sysdata.node = node_possible(node) && node_online(node) ? node : NUMA_NO_NODE;
 	for (i = 0; i < HCA_MAX_VFS; i++)
 		hca->admin[i].link_state = IFLA_VF_LINK_STATE_DISABLE;
@@ -114,12 +117,24 @@ struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabr
 		.end = bus,
 		.flags = IORESOURCE_BUS,
 	};
+	hca->memory = (struct resource){
+		.name = "emulated HCA",
+		.flags = IORESOURCE_MEM | IORESOURCE_MEM_64 | IORESOURCE_PREFETCH,
+	};
+	/* above all memory of a guest */
+	if (allocate_resource(&iomem_resource, &hca->memory, HCA_WINDOW, 1ULL << 36, ~0ULL, HCA_WINDOW, NULL, NULL)) {
+		pr_err("no addresses for the BARs\n");
+		kfree(hca);
+		return ERR_PTR(-ENOSPC);
+	}
 	hca_config_fill(hca, bus - 1);
 	pci_add_resource(&resources, &hca->buses);
+	pci_add_resource(&resources, &hca->memory);
 	hca->root = pci_create_root_bus(NULL, bus - 1, &hca_config_ops, &hca->sysdata, &resources);
 	if (!hca->root) {
 		pr_err("no root bus %02x: is the number taken?\n", bus - 1);
 		pci_free_resource_list(&resources);
+		release_resource(&hca->memory);
 		kfree(hca);
 		return ERR_PTR(-EBUSY);
 	}
@@ -134,5 +149,6 @@ void hca_bus_remove(struct hca *hca)
 {
 	pci_stop_root_bus(hca->root);
 	pci_remove_root_bus(hca->root);
+	release_resource(&hca->memory);
 	kfree(hca);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Configuration space in memory: of a root port, of the PF below it, and of the VFs.
- * No function has BARs, so that no memory of the guest's address space is needed.
+ * The BARs get addresses, where nothing answers: the driver maps none of them.
  */
 #include "hca.h"
 
@@ -18,6 +18,8 @@
 static u8 port_mask[PCI_CFG_SPACE_EXP_SIZE];
 static u8 pf_mask[PCI_CFG_SPACE_EXP_SIZE];
 static u8 vf_mask[PCI_CFG_SPACE_EXP_SIZE];
+/* of a PF whose VFs ask for more memory than there are addresses */
+static u8 greedy_mask[PCI_CFG_SPACE_EXP_SIZE];
 
 static u16 get16(const u8 *space, int at)
 {
@@ -59,6 +61,18 @@ static void put_express(u8 *space, unsigned int type, u32 device_capabilities)
 	put16(space, EXP + PCI_EXP_LNKCTL2, PCI_EXP_LNKCTL2_TLS_32_0GT);
 }
 
+/* A BAR of 64 bits that can be prefetched, in two registers: what can't be written says how large it is */
+static void put_bar(u8 *space, int at)
+{
+	put32(space, at, PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH);
+}
+
+static void mask_bar(u8 *mask, int at, u32 size)
+{
+	put32(mask, at, ~(size - 1));
+	put32(mask, at + 4, ~0);
+}
+
 static void fill_port(struct hca_config *config, u8 root)
 {
 	u8 *space = config->value;
@@ -71,10 +85,11 @@ static void fill_port(struct hca_config *config, u8 root)
 	space[PCI_PRIMARY_BUS] = root;
 	space[PCI_SECONDARY_BUS] = root + 1;
 	space[PCI_SUBORDINATE_BUS] = root + 1;
-	/* windows that end before they begin: nothing below has memory or ports */
+	/* windows that end before they begin, until the kernel gives them addresses */
 	space[PCI_IO_BASE] = 0xf0;
 	put16(space, PCI_MEMORY_BASE, 0xfff0);
-	put16(space, PCI_PREF_MEMORY_BASE, 0xfff0);
+	put16(space, PCI_PREF_MEMORY_BASE, 0xfff0 | PCI_PREF_RANGE_TYPE_64);
+	put16(space, PCI_PREF_MEMORY_LIMIT, PCI_PREF_RANGE_TYPE_64);
 	put_express(space, PCI_EXP_TYPE_ROOT_PORT, 0);
 	put32(space, ACS, PCI_EXT_CAP_ID_ACS | 1 << 16);
 	put16(space, ACS + PCI_ACS_CAP, PCI_ACS_SV | PCI_ACS_TB | PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_UF);
@@ -94,14 +109,34 @@ static void fill_function(struct hca_config *config, const u8 *mask, u16 device)
 	put_express(space, PCI_EXP_TYPE_ENDPOINT, PCI_EXP_DEVCAP_FLR);
 }
 
+/* The list of capabilities leads on to it, or ends */
+static void show_sriov(struct hca_config *config, bool shown)
+{
+	put16(config->value, ARI + 2, 1 | (shown ? SRIOV << 4 : 0));
+}
+
+void hca_config_show_sriov(struct hca *hca, bool shown)
+{
+	show_sriov(&hca->pf, shown);
+}
+
+/* The BIOS of a machine without "Above 4G decoding" has no addresses for the BARs of VFs */
+void hca_config_give_room(struct hca *hca, bool room)
+{
+	hca->pf.mask = room ? pf_mask : greedy_mask;
+}
+
 static void fill_pf(struct hca_config *config)
 {
 	u8 *space = config->value;
 
 	fill_function(config, pf_mask, HCA_PF_DEVICE);
+	put_bar(space, PCI_BASE_ADDRESS_0);
+	put_bar(space, SRIOV + PCI_SRIOV_BAR);
 	space[EXP + PCI_CAP_LIST_NEXT] = VPD;
 	space[VPD] = PCI_CAP_ID_VPD;
-	put32(space, ARI, PCI_EXT_CAP_ID_ARI | 1 << 16 | SRIOV << 20);
+	put32(space, ARI, PCI_EXT_CAP_ID_ARI | 1 << 16);
+	show_sriov(config, true);
 	put32(space, SRIOV, PCI_EXT_CAP_ID_SRIOV | 1 << 16);
 	put16(space, SRIOV + PCI_SRIOV_INITIAL_VF, hca_total_vfs);
 	put16(space, SRIOV + PCI_SRIOV_TOTAL_VF, hca_total_vfs);
@@ -149,13 +184,19 @@ void hca_config_init(void)
 	put16(port_mask, PCI_MEMORY_LIMIT, 0xfff0);
 	put16(port_mask, PCI_PREF_MEMORY_BASE, 0xfff0);
 	put16(port_mask, PCI_PREF_MEMORY_LIMIT, 0xfff0);
+	put32(port_mask, PCI_PREF_BASE_UPPER32, ~0);
+	put32(port_mask, PCI_PREF_LIMIT_UPPER32, ~0);
 	put16(port_mask, PCI_BRIDGE_CONTROL, 0x0fff);
 	put16(port_mask, ACS + PCI_ACS_CTRL, PCI_ACS_SV | PCI_ACS_TB | PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_UF);
+	mask_bar(pf_mask, PCI_BASE_ADDRESS_0, HCA_PF_BAR);
+	mask_bar(pf_mask, SRIOV + PCI_SRIOV_BAR, HCA_VF_BAR);
 	put16(pf_mask, VPD + PCI_VPD_ADDR, 0xffff);
 	put16(pf_mask, SRIOV + PCI_SRIOV_CTRL,
 	      PCI_SRIOV_CTRL_VFE | PCI_SRIOV_CTRL_MSE | PCI_SRIOV_CTRL_ARI);
 	put16(pf_mask, SRIOV + PCI_SRIOV_NUM_VF, 0xffff);
 	put32(pf_mask, SRIOV + PCI_SRIOV_SYS_PGSIZE, ~0);
+	memcpy(greedy_mask, pf_mask, sizeof(greedy_mask));
+	mask_bar(greedy_mask, SRIOV + PCI_SRIOV_BAR, HCA_WINDOW);
 }
 
 static int put_field(u8 *vpd, int at, const char *keyword, const char *text)

@@ -5,6 +5,7 @@
  */
 #include <linux/if_link.h>
 #include <linux/skbuff.h>
+#include <rdma/ib_verbs.h>
 
 #include "hca.h"
 
@@ -17,9 +18,11 @@ static bool is_multicast(const u8 *address)
 	return address[4] == 0xff;
 }
 
-/* The port of a VF is up when the PF lets it, and when it has a GUID; the driver of a VF takes a GUID when it is bound. */
+/* The port of a VF is up when that of the HCA is, the PF lets it, and when it has a GUID; the driver of a VF takes a GUID when it is bound. */
 static bool should_be_active(const struct hca_function *function)
 {
+	if (function->hca->state.state != IB_PORT_ACTIVE)
+		return false;
 	if (function->vf < 0)
 		return true;
 	return function->hca->admin[function->vf].link_state != IFLA_VF_LINK_STATE_DISABLE && function->port_guid;
@@ -49,6 +52,15 @@ void hca_fabric_settle(struct hca *hca)
 		if (function->hca == hca)
 			settle(function);
 	spin_unlock_bh(&lock);
+}
+
+/* What the port of an HCA is like from now on */
+void hca_fabric_set_port(struct hca *hca, const struct hca_port *port)
+{
+	spin_lock_bh(&lock);
+	hca->state = *port;
+	spin_unlock_bh(&lock);
+	hca_fabric_settle(hca);
 }
 
 /* With the netdev and the RDMA device registered, so that both hear of the change */

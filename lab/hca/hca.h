@@ -6,6 +6,7 @@
  * bus.c      root buses on which they are, and their IOMMU groups
  * main.c     the driver of the functions, and the parameters
  * netdev.c   the IPoIB netdev of a function, and what netlink asks of its VFs
+ * port.c     state and counters of a port, as whoever simulates the fabric says
  * verbs.c    the RDMA device of a function: siw below, InfiniBand above
  * fabric.c   the hub that carries frames from function to function
  * wire.c     the same, from guest to guest
@@ -27,6 +28,10 @@
 #define HCA_VF_DEVICE 0x101e
 #define HCA_FW_VERSION "28.41.1000"
 #define HCA_BOARD_ID "MT_0000000838"
+/* bytes of memory that a PF and a VF have, and what there is for both */
+#define HCA_PF_BAR (32 << 20)
+#define HCA_VF_BAR (1 << 20)
+#define HCA_WINDOW (64 << 20)
 #define HCA_SM_LID 1
 #define HCA_MTU 4092
 #define HCA_SUBNET_PREFIX 0xfe80000000000000ULL
@@ -34,7 +39,29 @@
 /* destination and protocol, as they are in front of the payload of a frame */
 #define HCA_HEADER_LEN (INFINIBAND_ALEN + 4)
 
+struct ib_mad;
 struct siw_device;
+
+enum {
+	HCA_SYMBOL_ERROR,
+	HCA_LINK_ERROR_RECOVERY,
+	HCA_LINK_DOWNED,
+	HCA_RCV_ERRORS,
+	HCA_RCV_REMOTE_PHYSICAL_ERRORS,
+	HCA_RCV_SWITCH_RELAY_ERRORS,
+	HCA_XMIT_DISCARDS,
+	HCA_XMIT_CONSTRAINT_ERRORS,
+	HCA_RCV_CONSTRAINT_ERRORS,
+	HCA_LOCAL_LINK_INTEGRITY_ERRORS,
+	HCA_EXCESSIVE_BUFFER_OVERRUN_ERRORS,
+	HCA_VL15_DROPPED,
+	HCA_XMIT_DATA,
+	HCA_RCV_DATA,
+	HCA_XMIT_PACKETS,
+	HCA_RCV_PACKETS,
+	HCA_XMIT_WAIT,
+	HCA_COUNTERS
+};
 
 /* Configuration space of one function; ones in the mask are what can be written */
 struct hca_config {
@@ -49,13 +76,30 @@ struct hca_admin {
 	int link_state;
 };
 
+/* The port of an HCA. States, speed and width are numbers of the InfiniBand architecture */
+struct hca_port {
+	u16 lid;
+	u16 sm_lid;
+	u8 sm_sl;
+	u8 lmc;
+	u8 state;
+	u8 phys_state;
+	u16 speed;
+	u8 width;
+	u32 capabilities;
+	u64 counters[HCA_COUNTERS];
+};
+
 struct hca {
 	struct pci_sysdata sysdata;	/* of both buses: leads from a bus to here */
 	struct resource buses;
+	struct resource memory;
 	struct pci_bus *root;
 	unsigned int number;
 	unsigned int fabric;
 	u64 guid;
+	u64 port_guid;
+	struct hca_port state;		/* written with the lock of the fabric held */
 	struct hca_config port;
 	struct hca_config pf;
 	struct hca_config vf[HCA_MAX_VFS];
@@ -69,7 +113,7 @@ struct hca_function {
 	int vf;				/* -1: the PF */
 	u64 node_guid;			/* as they were when the driver came */
 	u64 port_guid;
-	u16 lid;
+	u16 lid;			/* of a VF; that of a PF is its port's */
 	bool active;
 	struct net_device *netdev;
 	struct siw_device *verbs;
@@ -80,21 +124,29 @@ struct hca_function {
 extern unsigned int hca_total_vfs;
 extern unsigned int hca_mtu;
 extern unsigned int hca_host;
+struct hca *hca_on_bus(u8 bus);
 
 /* config.c */
 extern struct pci_ops hca_config_ops;
 void hca_config_init(void);
 void hca_config_fill(struct hca *hca, u8 root);
+void hca_config_show_sriov(struct hca *hca, bool shown);
+void hca_config_give_room(struct hca *hca, bool room);
 
 /* bus.c */
 int hca_bus_init(void);
 void hca_bus_exit(void);
-struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabric);
+struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabric, u64 guid, u64 port_guid);
 void hca_bus_remove(struct hca *hca);
 struct hca *hca_of(struct pci_dev *pdev);
 
 /* netdev.c */
 struct net_device *hca_netdev_create(struct hca_function *function);
+
+/* port.c */
+extern const struct kernel_param_ops hca_port_param;
+void hca_port_init(struct hca_port *port, u16 lid);
+int hca_port_answer(const struct hca_port *port, const struct ib_mad *in, struct ib_mad *out);
 
 /* verbs.c */
 int hca_verbs_create(struct hca_function *function);
@@ -105,6 +157,7 @@ void hca_verbs_port_changed(struct hca_function *function);
 void hca_fabric_join(struct hca_function *function);
 void hca_fabric_leave(struct hca_function *function);
 void hca_fabric_settle(struct hca *hca);
+void hca_fabric_set_port(struct hca *hca, const struct hca_port *port);
 bool hca_fabric_deliver(unsigned int fabric, const struct net_device *from,
 			const void *frame, unsigned int length);
 

@@ -21,6 +21,14 @@ static uint fabrics[HCA_MAX];
 module_param_array(fabrics, uint, NULL, 0444);
 MODULE_PARM_DESC(fabrics, "number of the fabric of each HCA: no frame goes from one to the other (default 0)");
 
+static char *guids[HCA_MAX];
+module_param_array(guids, charp, NULL, 0444);
+MODULE_PARM_DESC(guids, "GUID of each HCA, in hexadecimal (default one by the number of the guest)");
+
+static char *port_guids[HCA_MAX];
+module_param_array(port_guids, charp, NULL, 0444);
+MODULE_PARM_DESC(port_guids, "GUID of the port of each HCA (default that of the HCA)");
+
 unsigned int hca_total_vfs = 8;
 module_param_named(total_vfs, hca_total_vfs, uint, 0444);
 MODULE_PARM_DESC(total_vfs, "VFs that each HCA can have, 0 to 16 (default 8)");
@@ -36,7 +44,20 @@ MODULE_PARM_DESC(host, "number of this guest, for GUIDs and LIDs: another one fo
 module_param_cb(wire, &hca_wire_param, NULL, 0644);
 MODULE_PARM_DESC(wire, "Ethernet netdev on which the fabrics go on to other guests (default none)");
 
+module_param_cb(port, &hca_port_param, NULL, 0200);
+MODULE_PARM_DESC(port, "the bus of an HCA, and what its port is like from now on: 3c state=1 phys_state=2 symbol_error=12");
+
 static struct hca *hca_list[HCA_MAX];
+
+struct hca *hca_on_bus(u8 bus)
+{
+	int i;
+
+	for (i = 0; i < HCA_MAX; i++)
+		if (hca_list[i] && hca_list[i]->buses.end == bus)
+			return hca_list[i];
+	return NULL;
+}
 
 static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
@@ -54,7 +75,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	function->pdev = pdev;
 	function->vf = pdev->is_virtfn ? pdev->devfn - 1 : -1;
 	function->node_guid = pdev->is_virtfn ? hca->admin[function->vf].node_guid : hca->guid;
-	function->port_guid = pdev->is_virtfn ? hca->admin[function->vf].port_guid : hca->guid;
+	function->port_guid = pdev->is_virtfn ? hca->admin[function->vf].port_guid : hca->port_guid;
 	/* 1 is the subnet manager's */
 	function->lid = hca_host * 256 + hca->number * 32 + function->vf + 3;
 	pci_set_drvdata(pdev, function);
@@ -147,15 +168,20 @@ static int add_buses(void)
 	pci_lock_rescan_remove();
 	for (i = 0; i < hca_count && !error; i++) {
 		struct hca *hca;
+		u64 guid = 0, port_guid = 0;
 		u8 bus;
 
 		error = kstrtou8(hcas[i], 16, &bus);
+		if (!error && guids[i])
+			error = kstrtou64(guids[i], 16, &guid);
+		if (!error && port_guids[i])
+			error = kstrtou64(port_guids[i], 16, &port_guid);
 		if (error || !bus) {
-			pr_err("%s is no number of a bus\n", hcas[i]);
+			pr_err("%s is no number of a bus, or its GUID is none\n", hcas[i]);
 			error = -EINVAL;
 			break;
 		}
-		hca = hca_bus_add(i, bus, nodes[i], fabrics[i]);
+		hca = hca_bus_add(i, bus, nodes[i], fabrics[i], guid, port_guid);
 		if (IS_ERR(hca))
 			error = PTR_ERR(hca);
 		else

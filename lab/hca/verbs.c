@@ -40,22 +40,33 @@ static int query_device(struct ib_device *ib, struct ib_device_attr *attr, struc
 static int query_port(struct ib_device *ib, u32 port, struct ib_port_attr *attr)
 {
 	struct hca_function *function = function_of(ib);
+	const struct hca_port *state = &function->hca->state;
 	bool active = READ_ONCE(function->active);
 
 	memset(attr, 0, sizeof(*attr));
-	attr->state = active ? IB_PORT_ACTIVE : IB_PORT_DOWN;
-	attr->phys_state = active ? IB_PORT_PHYS_STATE_LINK_UP : IB_PORT_PHYS_STATE_POLLING;
-	attr->lid = active ? function->lid : 0;
-	attr->sm_lid = active ? HCA_SM_LID : 0;
+	if (function->vf < 0) {
+		attr->state = state->state;
+		attr->phys_state = state->phys_state;
+		attr->lid = state->lid;
+		attr->sm_lid = state->sm_lid;
+	} else {
+		attr->state = active ? IB_PORT_ACTIVE : IB_PORT_DOWN;
+		attr->phys_state = active ? IB_PORT_PHYS_STATE_LINK_UP : IB_PORT_PHYS_STATE_POLLING;
+		attr->lid = active ? function->lid : 0;
+		attr->sm_lid = active ? state->sm_lid : 0;
+	}
+	attr->subnet_prefix = HCA_SUBNET_PREFIX;
+	attr->sm_sl = state->sm_sl;
+	attr->lmc = state->lmc;
 	attr->max_mtu = IB_MTU_4096;
 	attr->active_mtu = IB_MTU_4096;
-	attr->active_speed = IB_SPEED_NDR;
-	attr->active_width = IB_WIDTH_4X;
+	attr->active_speed = state->speed;
+	attr->active_width = state->width;
 	attr->gid_tbl_len = GIDS;
 	attr->pkey_tbl_len = PKEYS;
 	attr->max_msg_sz = 1 << 30;
 	attr->max_vl_num = 4;
-	attr->port_cap_flags = IB_PORT_CM_SUP;
+	attr->port_cap_flags = state->capabilities;
 	return 0;
 }
 
@@ -84,6 +95,15 @@ static int query_pkey(struct ib_device *ib, u32 port, u16 index, u16 *pkey)
 	return 0;
 }
 
+/* rdma-ndd, or an admin, writes the file node_desc */
+static int modify_device(struct ib_device *ib, int mask, struct ib_device_modify *change)
+{
+	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
+		return -EOPNOTSUPP;
+	memcpy(ib->node_desc, change->node_desc, IB_DEVICE_NODE_DESC_MAX);
+	return 0;
+}
+
 static enum rdma_link_layer get_link_layer(struct ib_device *ib, u32 port)
 {
 	return IB_LINK_LAYER_INFINIBAND;
@@ -103,6 +123,37 @@ static int netdev_params(struct ib_device *ib, u32 port, enum rdma_netdev_t type
 /* What a process has of a device goes without the process: unbinding and taking away VFs do not wait for it. */
 static void disassociate(struct ib_ucontext *context)
 {
+}
+
+static int process_mad(struct ib_device *ib, int flags, u32 port, const struct ib_wc *wc, const struct ib_grh *grh,
+		       const struct ib_mad *in, struct ib_mad *out, size_t *out_size, u16 *out_pkey_index)
+{
+	static const struct hca_port still;
+	struct hca_function *function = function_of(ib);
+
+	return hca_port_answer(function->vf < 0 ? &function->hca->state : &still, in, out);
+}
+
+/* as mlx5_ib names them, with optional ones left out */
+static const struct rdma_stat_desc hw_counters[] = {
+	{ .name = "duplicate_request" }, { .name = "implied_nak_seq_err" }, { .name = "local_ack_timeout_err" },
+	{ .name = "out_of_buffer" }, { .name = "out_of_sequence" }, { .name = "packet_seq_err" }, { .name = "req_cqe_error" },
+	{ .name = "req_cqe_flush_error" }, { .name = "req_remote_access_errors" }, { .name = "req_remote_invalid_request" },
+	{ .name = "resp_cqe_error" }, { .name = "resp_cqe_flush_error" }, { .name = "resp_local_length_error" },
+	{ .name = "resp_remote_access_errors" }, { .name = "rnr_nak_retry_err" }, { .name = "rx_atomic_requests" },
+	{ .name = "rx_dct_connect" }, { .name = "rx_read_requests" }, { .name = "rx_write_requests" },
+};
+
+static struct rdma_hw_stats *alloc_hw_counters(struct ib_device *ib, u32 port)
+{
+	return rdma_alloc_hw_stats_struct(hw_counters, ARRAY_SIZE(hw_counters), RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+/* Nothing counts: verbs are TCP's */
+static int get_hw_counters(struct ib_device *ib, struct rdma_hw_stats *stats, u32 port, int index)
+{
+	memset(stats->value, 0, stats->num_counters * sizeof(*stats->value));
+	return stats->num_counters;
 }
 
 static ssize_t hca_type_show(struct device *device, struct device_attribute *attribute, char *text)
@@ -138,11 +189,15 @@ static const struct attribute_group device_group = {
 
 /* these go before siw's own */
 static const struct ib_device_ops device_ops = {
+	.alloc_hw_port_stats = alloc_hw_counters,
 	.device_group = &device_group,
 	.disassociate_ucontext = disassociate,
 	.get_dev_fw_str = get_firmware,
+	.get_hw_stats = get_hw_counters,
 	.get_link_layer = get_link_layer,
 	.get_port_immutable = get_port_immutable,
+	.modify_device = modify_device,
+	.process_mad = process_mad,
 	.query_device = query_device,
 	.query_gid = query_gid,
 	.query_pkey = query_pkey,

@@ -60,6 +60,7 @@ def test_functions_are_where_they_should_be(said: typing.Mapping[str, str]) -> N
         "MaxPayload 512 bytes, MaxReadReq 512 bytes",
         "Single Root I/O Virtualization (SR-IOV)",
         "Initial VFs: 8, Total VFs: 8",
+        "(64-bit, prefetchable) [size=32M]",
         "Alternative Routing-ID Interpretation (ARI)",
         "[PN] Part number: MCX75310AAS-NEAT",
         "Kernel driver in use: mlx5_core",
@@ -102,6 +103,30 @@ def test_a_netdev_is_one_of_ipoib(said: typing.Mapping[str, str]) -> None:
 
 def test_ipoib_of_the_kernel_leaves_the_netdevs_alone(said: typing.Mapping[str, str]) -> None:
     assert said["ipoib"].splitlines() == ["loaded", str(len(HCAS)), str(len(HCAS))]
+
+
+def test_a_port_is_what_it_is_told(said: typing.Mapping[str, str]) -> None:
+    *files, description, carrier, state, physical, without, _refused, _refused2, _refused3, _refused4 = said["told"].splitlines()
+    assert dict(line.rpartition("ports/1/")[2].split(":", 1) for line in files) == {
+        "state": "4: ACTIVE",
+        "lid": "0x9",
+        "sm_lid": "0x4",
+        "rate": "50 Gb/sec (1X HDR)",
+        "counters/symbol_error": "12",
+        "counters/port_xmit_data": "123456789012",
+        "counters/link_downed": "0",
+        "hw_counters/out_of_buffer": "0",
+    }
+    assert (description, carrier, state, physical, without) == ("worker-1 mlx5_4", "1", "1: DOWN", "2: Polling", "0")
+    assert said["told"].count("write error: Invalid argument") == 4
+
+
+def test_a_card_goes_comes_back_and_has_sriov_and_room_for_vfs_or_not(said: typing.Mapping[str, str]) -> None:
+    lines = said["found-anew"].splitlines()
+    assert sum("No such file" in line for line in lines) == 3
+    without, greedy, whole = ([line for line in lines if "No such file" not in line][first : first + 3] for first in (0, 3, 6))
+    assert (without[:2], greedy[:2], whole[:2]) == (["0", "mlx5_4"], ["1", "mlx5_4"], ["1", "mlx5_4"])
+    assert greedy[2].split()[0] == "0x0000000000000000" and int(whole[2].split()[0], 16) >= 1 << 36
 
 
 def test_vfs_come(said: typing.Mapping[str, str]) -> None:
