@@ -22,7 +22,6 @@ from .bmc.plane import Bmc
 from .bmc.server import RESTARTS
 from .build import debian, disk, gotools, ibsim
 from .description import Description, Worker
-from .fabric.guest import hca_map
 from .fabric.plane import FabricPlane
 from .guest_agent import GuestAgent
 from .pki import Pki
@@ -81,8 +80,7 @@ class Lab:
             scale.build()
         start = time.monotonic()
         authority = self.authority
-        maps = {worker.name: hca_map(self.description.fabric_plane, self.fabric.topologies, worker.name) for worker in self.description.workers}
-        workers.prepare(self.description, self.folder, authority, maps)
+        workers.prepare(self.description, self.folder, authority, self.fabric.topologies)
         self._link_operator()
         self._end_strays()
         network.create(self.description)
@@ -188,10 +186,11 @@ class Lab:
         }
 
     def refresh(self) -> None:
-        """Bring the sysfs of the simulated HCAs on the running workers up to date with their fabrics."""
-        self.fabric.refresh()
+        """Bring the HCAs of the running workers up to date with their fabrics."""
+        ports = self.fabric.refresh()
         for worker in self.description.workers:
             if self.processes.alive(worker.name):
+                workers.put_ports(self.agent(worker.name), ports[worker.name])
                 workers.put_sysfs(self.agent(worker.name), self.fabric.sysfs(worker.name))
 
     def enter(self) -> None:

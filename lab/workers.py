@@ -14,14 +14,18 @@ from dev.steps import StepError, say
 from . import accelerator, network, objects
 from .build import debian, kernel
 from .controlplane import API_PORT
-from .description import Description, Worker
+from .description import Description, Guest, Worker
+from .fabric import emulated
+from .fabric.guest import hca_map
+from .fabric.topology import Topology
 from .guest_agent import PORT, GuestAgent
 from .pki import Pki
 from .processes import Processes, wait_until
 from .run import run
 
 READY_SECONDS = 240
-#: where a worker has the sysfs of its simulated HCAs
+NUMA_NODES = 2
+#: where a worker has what its kernel has not of the sysfs of its HCAs
 SYSFS = "/run/lab/sysfs"
 #: how often a worker is started at most, until it is Ready
 STARTS = 3
@@ -45,7 +49,7 @@ def agent(processes: Processes, worker: Worker) -> GuestAgent:
 
 
 def put_sysfs(agent: GuestAgent, tree: pathlib.Path) -> None:
-    """Give a worker the sysfs of its simulated HCAs, as ``SYSFS``.
+    """Give a worker what its kernel has not of the sysfs of its HCAs, as ``SYSFS``.
 
     :raises StepError: it cannot be reached
     """
@@ -53,11 +57,21 @@ def put_sysfs(agent: GuestAgent, tree: pathlib.Path) -> None:
     agent.check("/usr/local/sbin/lab-sysfs", stdin=archive.stdout)
 
 
-def prepare(description: Description, folder: pathlib.Path, authority: Pki, hca_maps: typing.Mapping[str, str]) -> None:
-    """Write the workers' shares: identities, keys, addresses; and the host's known_hosts for them.
+def put_ports(agent: GuestAgent, ports: str) -> None:
+    """Tell the emulated HCAs of a worker what their ports are like.
 
-    :param hca_maps: for each worker, which simulated HCA is where
+    :param ports: of ``emulated.ports``
+    :raises StepError: it cannot be reached, or does not take it
     """
+    agent.check("/usr/local/sbin/lab-ports", stdin=ports.encode())
+
+
+def prepare(description: Description, folder: pathlib.Path, authority: Pki, topologies: typing.Mapping[str, Topology]) -> None:
+    """Write the workers' shares: identities, keys, addresses, what HCAs they have; and the host's known_hosts for them.
+
+    :param topologies: of the fabrics, by name
+    """
+    fabrics = description.fabric_plane
     key = ssh_key(folder)
     key.parent.mkdir(parents=True, exist_ok=True)
     _key(key)
@@ -72,8 +86,10 @@ def prepare(description: Description, folder: pathlib.Path, authority: Pki, hca_
             (own / "ssh/authorized_keys").write_text(key.with_suffix(".pub").read_text())
             known.append(f"{worker.name},{worker.address} {(own / 'ssh/host.pub').read_text()}")
         (own / "hosts").write_text(hosts)
-        (own / "hcas").write_text(hca_maps[worker.name])
-        (own / "node.env").write_text(_environment(description, worker))
+        (own / "hcas").write_text(hca_map(fabrics, topologies, worker.name))
+        (own / "emulated").write_text(emulated.table(fabrics, worker.name))
+        hcas = emulated.parameters(fabrics, topologies, worker.name, worker.number)
+        (own / "node.env").write_text(_environment(description, worker, hcas))
         identity = f"kubelet-{worker.name}"
         authority.identity(identity, f"system:node:{worker.name}", "system:nodes", hosts=(worker.name, worker.address))
         for suffix in ("crt", "key", "kubeconfig"):
@@ -89,7 +105,8 @@ def _key(path: pathlib.Path) -> None:
         run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "linerate-lab", "-f", path])
 
 
-def _environment(description: Description, worker: Worker) -> str:
+def _environment(description: Description, worker: Worker, hcas: str) -> str:
+    """:param hcas: parameters of the module that emulates them"""
     routes = ";".join(f"{description.pod_subnet(other)} {other.address}" for other in description.workers if other != worker)
     values = {
         "NODE": worker.name,
@@ -102,6 +119,7 @@ def _environment(description: Description, worker: Worker) -> str:
         "POD_SUBNET": description.pod_subnet(worker),
         "POD_ROUTES": routes,
         "PF": description.sriov.netdev,
+        "HCAS": hcas,
         "SEALED": "yes" if worker.sealed else "",
     }
     return "".join(f'{name}="{value}"\n' for name, value in values.items())
@@ -128,7 +146,7 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
         [
             *debian.qemu_program(),
             *("-uuid", worker.uuid, "-smbios", f"type=1,serial={worker.serial}"),
-            *("-name", worker.name, "-M", "q35", *accelerator.options(), "-smp", str(description.guest.cpus), "-m", str(description.guest.memory_mib)),
+            *("-name", worker.name, "-M", "q35", *accelerator.options(), *_size(description.guest)),
             *("-nodefaults", "-display", "none", "-no-reboot", "-kernel", kernel_folder / "vmlinux", "-initrd", kernel_folder / "initrd"),
             *("-append", command_line, "-drive", f"file={disk},if=virtio,format=raw,snapshot=on"),
             *_virtio_nic("cluster", worker, f"52:54:00:78:00:{number}"),
@@ -180,6 +198,14 @@ def _temporary(folder: pathlib.Path) -> pathlib.Path:
     path = folder / "tmp"
     path.mkdir(exist_ok=True)
     return path
+
+
+def _size(guest: Guest) -> typing.Iterator[str]:
+    """Processors and memory, on two NUMA nodes, since the HCAs are on both."""
+    yield from ("-smp", f"{guest.cpus},sockets={NUMA_NODES}", "-m", str(guest.memory_mib))
+    for node in range(NUMA_NODES):
+        yield from ("-object", f"memory-backend-ram,id=memory{node},size={guest.memory_mib // NUMA_NODES}M")
+        yield from ("-numa", f"node,nodeid={node},memdev=memory{node}", "-numa", f"cpu,node-id={node},socket-id={node}")
 
 
 def _virtio_nic(name: str, worker: Worker, mac: str) -> typing.List[str]:

@@ -13,7 +13,7 @@ import typing
 from ..cache import cached
 from ..fabric import guest as fabric
 from ..run import run
-from . import debian, gotools, ibsim, images, kernel
+from . import debian, gotools, hca, ibsim, images, kernel
 
 HERE = pathlib.Path(__file__)
 GUEST = HERE.parent.parent / "guest"
@@ -39,6 +39,7 @@ def build_roots(kinds: typing.Iterable[bool]) -> None:
     debian.qemu()
     ibsim.programs()
     kernel.kernel()
+    hca.module()
     debian.pod_root()
     for sealed in sorted(set(kinds)):
         debian.guest_root(sealed)
@@ -55,12 +56,13 @@ def disk(umad2sim: pathlib.Path, sealed: bool) -> pathlib.Path:
     image_folder = images.images(umad2sim)
     binaries = [gotools.binary(name) for name in ("kubelet", "multus", "whereabouts")]
     inputs: typing.List[typing.Union[str, pathlib.Path]] = [root.parent.name, kernel_folder.name, image_folder.name, *map(str, binaries)]
-    inputs += [umad2sim, GUEST, FABRIC_GUEST, HERE]
+    inputs += [umad2sim, hca.module(), GUEST, FABRIC_GUEST, HERE]
 
     def build(target: pathlib.Path) -> None:
         work = target / "root"
         run(["cp", "-a", "--reflink=auto", root, work])
         shutil.copytree(kernel_folder / "lib/modules", work / "usr/lib/modules", dirs_exist_ok=True)
+        _add_hca(work, (kernel_folder / "release").read_text())
         shutil.copy2(binaries[0], work / "usr/local/bin/kubelet")
         plugins = work / "opt/cni/bin"
         plugins.mkdir(parents=True)
@@ -77,6 +79,14 @@ def disk(umad2sim: pathlib.Path, sealed: bool) -> pathlib.Path:
         shutil.rmtree(work)
 
     return cached("sealed-disk" if sealed else "disk", inputs, build) / "disk.ext4"
+
+
+def _add_hca(work: pathlib.Path, release: str) -> None:
+    """The driver of the emulated HCAs."""
+    modules = work / "usr/lib/modules" / release
+    (modules / "updates").mkdir()
+    shutil.copy2(hca.module(), modules / "updates")
+    run(["depmod", "-b", work, release])
 
 
 def _settle(work: pathlib.Path, enabled: typing.Iterable[str]) -> None:

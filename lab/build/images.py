@@ -79,6 +79,7 @@ def _node_root(root: pathlib.Path, binaries: typing.Iterable[pathlib.Path], oper
     shutil.copy2(LAB / "image/entrypoint", root / "entrypoint")
     (root / "opt").mkdir()
     shutil.copy2(LAB / "image/cni-shim", root / "opt/cni-shim")
+    shutil.copy2(LAB / "image/mstconfig", root / "usr/bin/mstconfig")
     shutil.copytree(operator / "bindata", root / "bindata")
     run(["chmod", "-R", "u+w", root / "bindata"])
     for script in (root / "bindata/scripts").iterdir():

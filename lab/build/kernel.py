@@ -15,6 +15,7 @@ from . import debian, kernel_module
 
 HERE = pathlib.Path(__file__)
 INIT = HERE.parent.parent / "guest/init"
+SIW_PATCH = HERE.parent / "siw.patch"
 #: folders and files of the module tree that guests need; the rest is 300 MB of other hardware
 KEEP = (
     "arch crypto lib net/802 net/8021q net/9p net/bridge net/core net/ipv4 net/ipv6 net/llc net/netfilter net/sched net/tls net/xfrm net/packet "
@@ -42,7 +43,7 @@ def kernel() -> pathlib.Path:
         run(["depmod", "-b", target, release])
         kernel_module.write_initrd(target / "initrd", target, release, BOOT_MODULES, INIT, ("proc", "sys", "dev", "root"))
 
-    return cached("kernel", [packages.name, HERE, kernel_module.HERE, INIT], build)
+    return cached("kernel", [packages.name, HERE, kernel_module.HERE, INIT, SIW_PATCH], build)
 
 
 def uncompressed(image: bytes) -> bytes:
@@ -73,9 +74,13 @@ def _modules(source: pathlib.Path, target: pathlib.Path) -> None:
 
 
 def _siw(packages: pathlib.Path, release: str, target: pathlib.Path) -> None:
-    """siw (software iWARP): Debian does not ship it, so it is compiled from Debian's own kernel source for Debian's own kernel."""
+    """siw (software iWARP): Debian does not ship it, so it is compiled from Debian's own kernel source for Debian's own kernel.
+
+    User space knows the devices of the emulated HCA for siw's, and so does siw: a patch of one line has it leave their netdevs alone.
+    """
     work = target / "siw"
     shutil.copytree(kernel_module.siw_source(packages), work)
+    run(["patch", "--strip=1", "--batch", "--directory", work, "--input", SIW_PATCH])
     kernel_module.compile_module(packages, work, "CONFIG_RDMA_SIW=m")
     goal = target / f"lib/modules/{release}/kernel/drivers/infiniband/sw/siw"
     goal.mkdir(parents=True, exist_ok=True)

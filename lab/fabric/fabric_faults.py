@@ -13,7 +13,7 @@ import typing
 from dev.steps import StepError
 
 from ..processes import wait_until
-from . import sysfs
+from . import emulated
 from .plane import FabricPlane
 from .port import COUNTERS, PortState
 from .topology import SUBNET_MANAGERS, Link, Node, Topology
@@ -410,7 +410,7 @@ def _errors_stop(plane: FabricPlane, target: Target) -> str:
 def _hca_missing(plane: FabricPlane, target: Target) -> str:
     node = _hca(plane, target)[1]
     _link_cut(plane, target)
-    plane.set_flaw(target.worker, target.device, sysfs.MISSING)
+    plane.set_flaw(target.worker, target.device, emulated.MISSING)
     return f"{node.description}: the card is gone, and with it its link"
 
 
@@ -420,8 +420,13 @@ def _hca_back(plane: FabricPlane, target: Target) -> str:
 
 
 def _without_sriov(plane: FabricPlane, target: Target) -> str:
-    plane.set_flaw(target.worker, target.device, sysfs.WITHOUT_SRIOV)
+    plane.set_flaw(target.worker, target.device, emulated.WITHOUT_SRIOV)
     return f"{_hca(plane, target)[1].description}: sriov_totalvfs is absent, as with SR-IOV off in the firmware"
+
+
+def _without_room(plane: FabricPlane, target: Target) -> str:
+    plane.set_flaw(target.worker, target.device, emulated.WITHOUT_ROOM)
+    return f"{_hca(plane, target)[1].description}: the BARs of its VFs get no addresses, as with SR-IOV or Above 4G decoding off in the BIOS"
 
 
 def _with_sriov(plane: FabricPlane, target: Target) -> str:
@@ -437,6 +442,7 @@ _ALL = (
     Fault("link-cut", "the cable of an HCA is pulled", ("worker", "device"), _link_cut, _link_back),
     Fault("hca-missing", "an HCA is gone from a worker, as a card that is dead", ("worker", "device"), _hca_missing, _hca_back),
     Fault("pf-without-sriov", "an HCA has no SR-IOV: sriov_totalvfs is absent", ("worker", "device"), _without_sriov, _with_sriov),
+    Fault("pf-without-room", "the VFs of an HCA get no addresses, as by its BIOS", ("worker", "device"), _without_room, _with_sriov),
     Fault("link-narrow", "the link of an HCA has one lane left of four", ("worker", "device"), _link_narrow, _link_wide),
     Fault("leaf-cut", "a leaf switch loses all its uplinks", ("fabric", "leaf"), _leaf_cut, _leaf_back),
     Fault("swapped-cables", "an HCA and the next of its host are at each other's leaf", ("worker", "device"), _cables_swapped, _cables_right),

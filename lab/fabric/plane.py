@@ -18,7 +18,7 @@ import typing
 from dev.steps import StepError
 
 from ..processes import wait_until
-from . import port, rising, sysfs, topology
+from . import emulated, port, rising, sysfs, topology
 from .model import Fabrics
 from .topology import SUBNET_MANAGERS, Node, Topology
 
@@ -349,21 +349,20 @@ class FabricPlane:
         # ibsim takes turns: whoever is answered twice after it, is answered by a simulator that has read the console
         self.port_states(item, item.managers[:1])
 
-    def refresh(self) -> int:
-        """Bring the workers' sysfs to what their ports are now like; to be called after a start and after a fault.
-
-        :returns: how many files were written
-        """
+    def refresh(self) -> typing.Dict[str, str]:
+        """What the emulated HCAs of each worker are to be told now, after a start or a fault: see ``emulated.ports``. Their part of sysfs is written."""
         states: typing.Dict[Node, port.PortState] = {}
         for item in self.topologies.values():
             states.update(self.port_states(item, [node for (host, _device), node in item.hosts.items() if host in self.fabrics.workers]))
-        trees = {worker: sysfs.tree(self.fabrics, self.topologies, worker, states, self._flaws(worker)) for worker in self.fabrics.workers}
-        return sum(sysfs.write(self.sysfs(worker), tree) for worker, tree in trees.items())
+        flaws = {worker: self._flaws(worker) for worker in self.fabrics.workers}
+        for worker, found in flaws.items():
+            sysfs.write(self.sysfs(worker), sysfs.tree(self.fabrics, found))
+        return {worker: emulated.ports(self.fabrics, self.topologies, worker, states, found) for worker, found in flaws.items()}
 
     def set_flaw(self, worker: str, device: str, flaw: typing.Optional[str]) -> None:
         """Say what is wrong with an HCA, beside its port, until it is taken back; shown from the next refresh on.
 
-        :param flaw: one of sysfs.MISSING and sysfs.WITHOUT_SRIOV; None takes it back
+        :param flaw: one of emulated.MISSING and emulated.WITHOUT_SRIOV; None takes it back
         """
         path = self.folder / "flaws" / worker / device
         path.unlink(missing_ok=True)
@@ -375,7 +374,7 @@ class FabricPlane:
         return {path.name: path.read_text() for path in (self.folder / "flaws" / worker).glob("*")}
 
     def sysfs(self, worker: str) -> pathlib.Path:
-        """Root of the sysfs tree of a worker's simulated HCAs."""
+        """Root of a worker's tree of ``sysfs``."""
         return self.folder / "sysfs" / worker
 
     # how it is run

@@ -66,6 +66,7 @@ class PortState:
     :param phys_state: 2 Polling, 3 Disabled, 5 LinkUp
     :param rate: as sysfs says it, ``400 Gb/sec (4X NDR)``
     :param speed: ``NDR``
+    :param width: ``4X``
     :param counters: by the kernel's names; empty when the port did not answer for them
     """
 
@@ -78,6 +79,7 @@ class PortState:
     capabilities: int
     rate: str
     speed: str
+    width: str
     counters: typing.Mapping[str, int]
 
     @property
@@ -109,6 +111,7 @@ def parse(port_info: bytes, counters: typing.Optional[bytes]) -> PortState:
         capabilities=capabilities,
         rate=f"{lane * int(lanes[:-1]):g} Gb/sec ({lanes} {speed})",
         speed=speed,
+        width=lanes,
         counters={} if counters is None else {name: _bits(counters, first, number) for name, (first, number) in COUNTERS.items()},
     )
 

@@ -103,6 +103,8 @@ DISCOVER, FABRIC, REACHABILITY, PLATFORM, OPERATORS, NETWORK, VIRTUAL_FUNCTIONS,
 #: what stage host shall give and prove
 MEMLOCK = {"memlock": {"by": "containerd", "limit_gib": 1, "proof_mib": 64}}
 NO_SUCH_NIC = {"vendor": "8086", "device": "1583", "netdev": ["eth1"]}
+#: an HCA of each worker proves nothing of its BIOS by itself, so that the BMC is asked
+NO_ROOM = tuple(Injection("pf-without-room", {"worker": worker, "device": "mlx5_0"}) for worker in ("worker-1", "worker-2"))
 #: both pods of a measurement run
 PODS_READY = "pod is ready"
 #: one of two measurements is done, the other runs
@@ -307,7 +309,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             # the emulated NIC proves it without
             Expected("a BMC that is not needed", "platform.bios", "worker-1 eth1", (), "", status="pass"),
         ),
-        (Injection("bmc-dead", {"worker": "worker-1"}), Injection("bmc-password", {"worker": "worker-2"})),
+        (*NO_ROOM, Injection("bmc-dead", {"worker": "worker-1"}), Injection("bmc-password", {"worker": "worker-2"})),
     ),
     Scenario(
         "bmcs-that-can-not-be-asked",
@@ -316,7 +318,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             Expected("a BMC that is too slow", "platform.bios", "worker-1 mlx5_0", ("Its BMC says nothing", "5 s"), "", status="unknown"),
             Expected("a BMC with an expired certificate", "platform.bios", "worker-2 mlx5_0", ("Its BMC says nothing", "expired"), "", status="unknown"),
         ),
-        (Injection("bmc-slow", {"worker": "worker-1"}), Injection("bmc-expired", {"worker": "worker-2"})),
+        (*NO_ROOM, Injection("bmc-slow", {"worker": "worker-1"}), Injection("bmc-expired", {"worker": "worker-2"})),
         {"platform_bmc_seconds": 5},
     ),
     Scenario(
@@ -328,6 +330,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             Expected("a BMC in lockdown", "platform.roll", "worker-2", ("BIOS sriov", "lockdown"), "run the stage again"),
         ),
         (
+            *NO_ROOM,
             Injection("sriov-off", {"worker": "worker-1"}),
             Injection("bmc-job", {"worker": "worker-1"}),
             Injection("bmc-locked", {"worker": "worker-2"}),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import yaml
 
 from lab import description
+from lab.fabric import emulated
 
 from .conftest import ROOT, SETTINGS
 
@@ -24,6 +25,8 @@ def test_the_intent_selects_what_the_description_has() -> None:
     assert (fabrics["storage"]["select"]["vendor"], fabrics["storage"]["select"]["device"]) == (lab.sriov.vendor, lab.sriov.device)
     first = lab.fabrics[0].name
     assert fabrics["compute"]["select"]["hcas_per_node"] == sum(hca.fabric == first for hca in lab.hcas)
+    # the operator sets the number in the firmware of an HCA, and reboots the node for it
+    assert fabrics["compute"]["virtual_functions"] == emulated.TOTAL_VFS
 
 
 def test_the_inventory_names_the_bmcs_of_the_description() -> None:

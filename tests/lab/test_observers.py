@@ -98,7 +98,7 @@ def test_an_intent_that_is_proposed_is_green_without_a_change(lab: Lab) -> None:
     assert run.code == 0, run.end
     assert {record["gate"] for record in run.records.values()} == {"open"}, run.end
     shown = yaml.safe_load((inventory / "group_vars/all/rdma.yml").read_text())
-    assert [(item["select"]["hcas_per_node"], item["virtual_functions"], item["rails"]) for item in shown["rdma_fabrics"]] == [(4, 8, "leaf"), (2, 8, "leaf")]
+    assert [(item["select"]["hcas_per_node"], item["virtual_functions"], item["rails"]) for item in shown["rdma_fabrics"]] == [(4, 2, "leaf"), (2, 2, "leaf")]
 
 
 @pytest.mark.thorough

@@ -7,7 +7,9 @@ from __future__ import annotations
 import json
 import typing
 
+from lab import description
 from lab.build.images import DISCOVERY_IMAGE, NODE_IMAGE
+from lab.fabric.emulated import TOTAL_VFS
 from lab.feature_discovery import LABEL
 
 from .conftest import Lab
@@ -32,7 +34,8 @@ def test_the_label_comes_from_the_nic(lab: Lab) -> None:
             continue
         assert metadata["labels"][LABEL] == told[metadata["name"]]["labels"][LABEL] == "true"
         nics = [item["attributes"] for item in told[metadata["name"]]["features"]["instances"]["network.device"]["elements"]]
-        assert [(nic["name"], nic["sriov_totalvfs"]) for nic in nics if "sriov_totalvfs" in nic] == [("eth1", TOTAL)]
+        able = {nic["name"]: nic["sriov_totalvfs"] for nic in nics if "sriov_totalvfs" in nic}
+        assert able == {"eth1": TOTAL, **{hca.netdev: str(TOTAL_VFS) for hca in description.read().hcas}}
         assert {entry["manager"] for entry in metadata["managedFields"] if LABEL in json.dumps(entry)} == {"nfd-master"}
 
 

@@ -8,8 +8,8 @@ import pathlib
 import stat
 import typing
 
+from ..emulated import FIRMWARE, HCA_TYPE
 from ..model import Fabrics
-from ..sysfs import FIRMWARE, HCA_TYPE
 from ..topology import Topology
 
 WRAPPER = pathlib.Path(__file__).with_name("diagnostic")

@@ -252,39 +252,37 @@ def test_a_fabric_that_does_not_get_ready_says_what_it_lacks(sound: Fabric) -> N
         sound.wait_ready(sound.topologies["fabric-1"])
 
 
-def test_refresh_writes_what_a_fault_changed(sound: Fabric) -> None:
-    assert sound.refresh() > 2000
-    assert sound.refresh() == 0
+def told(sound: Fabric, worker: str = "worker-1") -> typing.Tuple[str, ...]:
+    """What the first HCA of a worker is told."""
+    return tuple(sound.refresh()[worker].splitlines()[0].split())
+
+
+def test_refresh_tells_what_a_fault_changed(sound: Fabric) -> None:
+    assert told(sound)[:6] == ("3c", "there", "sriov=1", "room=1", "state=4", "phys_state=5")
     FABRIC_FAULTS["link-cut"].on(sound, Target())
-    assert sound.refresh() > 0
-    port_folder = sound.sysfs("worker-1") / "class/infiniband/mlx5_0/ports/1"
-    assert (port_folder / "state").read_text() == "1: DOWN\n"
-    assert (sound.sysfs("worker-2") / "class/infiniband/mlx5_0/ports/1/state").read_text() == "4: ACTIVE\n"
+    assert told(sound)[4:6] == ("state=1", "phys_state=2")
+    assert told(sound, "worker-2")[4] == "state=4"
 
 
 def test_an_hca_that_is_gone_leaves_nothing_behind(sound: Fabric) -> None:
-    sound.refresh()
-    tree = sound.sysfs("worker-1")
-    whole = sorted(tree.rglob("*"))
+    whole = told(sound)
+    umads = sound.sysfs("worker-1") / "class/infiniband_mad"
+    assert (umads / "umad0/ibdev").read_text() == "mlx5_0\n"
     FABRIC_FAULTS["hca-missing"].on(sound, Target())
-    sound.refresh()
-    assert not [path for path in tree.rglob("*") if "mlx5_0" in path.name or "0000:3c:00.0" in path.name]
-    assert (sound.sysfs("worker-2") / "class/infiniband/mlx5_0").exists()
+    assert told(sound)[1] == "missing" and told(sound, "worker-2")[1] == "there"
+    assert not [path for path in umads.rglob("*") if path.name in ("umad0", "issm0")]
+    assert (umads / "umad1/ibdev").exists() and (sound.sysfs("worker-2") / "class/infiniband_mad/umad0").exists()
     FABRIC_FAULTS["hca-missing"].off(sound, Target())
-    sound.refresh()
-    assert sorted(tree.rglob("*")) == whole
+    assert told(sound) == whole and (umads / "umad0/ibdev").exists()
 
 
-def test_a_function_without_sriov_has_all_its_other_files(sound: Fabric) -> None:
-    sound.refresh()
-    folder = sound.sysfs("worker-1") / "bus/pci/devices/0000:3c:00.0"
-    whole = {path.name for path in folder.iterdir()}
-    FABRIC_FAULTS["pf-without-sriov"].on(sound, Target())
-    sound.refresh()
-    assert {path.name for path in folder.iterdir()} == {name for name in whole if not name.startswith("sriov_")}
-    FABRIC_FAULTS["pf-without-sriov"].off(sound, Target())
-    sound.refresh()
-    assert {path.name for path in folder.iterdir()} == whole
+@pytest.mark.parametrize(("name", "sriov", "room"), [("pf-without-sriov", 0, 1), ("pf-without-room", 1, 0)])
+def test_a_function_without_sriov_or_without_addresses_for_vfs_is_told_so(sound: Fabric, name: str, sriov: int, room: int) -> None:
+    whole = told(sound)
+    FABRIC_FAULTS[name].on(sound, Target())
+    assert told(sound) == (*whole[:2], f"sriov={sriov}", f"room={room}", *whole[4:])
+    FABRIC_FAULTS[name].off(sound, Target())
+    assert told(sound) == whole
 
 
 @pytest.mark.parametrize("name", sorted(FABRIC_FAULTS))

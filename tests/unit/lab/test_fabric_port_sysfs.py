@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The port of a simulated HCA, as ibsim answers for it, and the sysfs that is made of it."""
+"""The port of a simulated HCA, as ibsim answers for it, and what the emulated HCA is told of it."""
 
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 import socket
 import threading
@@ -15,9 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs as observed
 from dev.steps import StepError
-from lab.fabric import port, sysfs
+from lab.fabric import emulated, port, sysfs
 from lab.fabric.model import Fabrics
 from lab.fabric.topology import Node, Topology
 
@@ -137,57 +135,29 @@ def states(fabrics: Fabrics, topologies: dict[str, Topology]) -> States:
     return {node: CUT if node.description == "worker-1 mlx5_1" else ACTIVE for node in nodes}
 
 
-def test_the_collection_reads_all_six_hcas_from_it(tmp_path: pathlib.Path, fabrics: Fabrics, topologies: dict[str, Topology], states: States) -> None:
-    sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states))
-    node = observed.read_node([str(tmp_path)])
-    assert not node.errors
-    assert {(hca.rdma_device, hca.netdevs[0].name, hca.pci and (hca.pci.address, hca.pci.numa_node)) for hca in node.hcas} == {
-        (hca.name, hca.netdev, (hca.pci, hca.numa_node)) for hca in fabrics.hcas
-    }
-    first = next(hca for hca in node.hcas if hca.rdma_device == "mlx5_0")
-    seen = first.ports[0]
-    assert (seen.state, seen.physical_state, seen.link_layer, seen.rate_gbps, seen.speed, seen.lid, seen.sm_lid) == (
-        "ACTIVE",
-        "LinkUp",
-        "InfiniBand",
-        400.0,
-        "NDR",
-        9,
-        7,
-    )
-    assert first.sriov is not None
-    assert (first.hca_type, first.node_description, first.sriov.total, first.sriov.current) == ("MT4129", "worker-1 mlx5_0", 16, 0)
-    second = next(hca for hca in node.hcas if hca.rdma_device == "mlx5_1")
-    assert (second.ports[0].state, second.ports[0].physical_state) == ("DOWN", "Polling")
+def test_the_module_is_told_where_each_hca_is_and_what_it_is_called(fabrics: Fabrics, topologies: dict[str, Topology]) -> None:
+    words = dict(word.split("=") for word in emulated.parameters(fabrics, topologies, "worker-1", 7).split())
+    assert (words["hcas"], words["fabrics"], words["host"]) == ("3c,4d,5e,9c,bc,dc", "0,0,1,1,0,0", "7")
+    guids = [int(guid, 16) for guid in words["guids"].split(",")]
+    assert guids == [topologies[hca.fabric].hca("worker-1", hca.name).guid for hca in fabrics.hcas]
+    assert [int(guid, 16) for guid in words["port_guids"].split(",")] == [guid + 1 for guid in guids]
+    assert emulated.table(fabrics, "worker-1").splitlines()[0] == "3c mlx5_0 ibp60s0 worker-1 mlx5_0"
 
 
-def test_links_are_written_as_the_kernel_does(tmp_path: pathlib.Path, fabrics: Fabrics, topologies: dict[str, Topology], states: States) -> None:
-    sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states))
-    assert os.readlink(tmp_path / "class/infiniband/mlx5_0") == "../../devices/pci0000:3b/0000:3b:01.0/0000:3c:00.0/infiniband/mlx5_0"
-    assert os.readlink(tmp_path / "class/infiniband/mlx5_0/device") == "../../../0000:3c:00.0"
-    assert [path.name for path in (tmp_path / "class/net/ibp60s0/device/infiniband").iterdir()] == ["mlx5_0"]
-    for path in tmp_path.rglob("*"):
-        assert path.exists(), f"{path} leads nowhere"
-        assert path.resolve().is_relative_to(tmp_path)
+def test_the_module_is_told_all_that_ibsim_says_of_a_port(fabrics: Fabrics, topologies: dict[str, Topology], states: States) -> None:
+    first, second = emulated.ports(fabrics, topologies, "worker-1", states, {"mlx5_1": emulated.WITHOUT_SRIOV}).splitlines()[:2]
+    assert first.startswith("3c there sriov=1 room=1 state=4 phys_state=5 lid=9 sm_lid=7 ") and " speed=128 width=2 " in first
+    assert {word.partition("=")[0] for word in first.split()[13:]} == set(port.COUNTERS)
+    assert " symbol_error=123 " in first
+    assert second.startswith("4d there sriov=0 room=1 state=1 phys_state=2 ")
+    # the module has a name for each of them (lab/hca/port.c)
+    module = (pathlib.Path(emulated.__file__).parents[1] / "hca/port.c").read_text()
+    assert all(f'"{word.partition("=")[0]}"' in module for word in first.split()[2:])
 
 
-def test_the_ipoib_address_ends_with_the_port_guid(tmp_path: pathlib.Path, fabrics: Fabrics, topologies: dict[str, Topology], states: States) -> None:
-    sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states))
-    address = (tmp_path / "class/net/ibp60s0/address").read_text().strip().split(":")
-    assert len(address) == 20
-    gid = (tmp_path / "class/infiniband/mlx5_0/ports/1/gids/0").read_text().strip().replace(":", "")
-    assert "".join(address[4:]) == gid
-    assert (tmp_path / "class/net/ibp60s0/mtu").read_text() == "4092\n"
-
-
-def test_only_what_changed_is_written_again(tmp_path: pathlib.Path, fabrics: Fabrics, topologies: dict[str, Topology], states: States) -> None:
-    assert sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states)) > 1000
-    assert sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states)) == 0
-    node = topologies["fabric-1"].hca("worker-1", "mlx5_0")
-    counted = {"symbol_error", "port_rcv_packets", "port_xmit_packets", "port_rcv_data", "port_xmit_data", "unicast_rcv_packets", "unicast_xmit_packets"}
-    now = sysfs.tree(fabrics, topologies, "worker-1", {**states, node: CUT})
-    before = sysfs.tree(fabrics, topologies, "worker-1", states)
-    changed = {name.rpartition("/")[2] for name, content in now.files.items() if before.files[name] != content}
-    assert changed == {"state", "phys_state", "lid", "operstate", "carrier"} | counted
-    assert sysfs.write(tmp_path, now) == len([name for name in now.files if before.files[name] != now.files[name]])
-    assert not list(tmp_path.rglob(".*"))
+def test_only_what_changed_of_sysfs_is_written_again(tmp_path: pathlib.Path, fabrics: Fabrics) -> None:
+    assert sysfs.write(tmp_path, sysfs.tree(fabrics, {})) == 25
+    assert sysfs.write(tmp_path, sysfs.tree(fabrics, {})) == 0
+    assert sysfs.write(tmp_path, sysfs.tree(fabrics, {"mlx5_0": emulated.MISSING})) == 4
+    assert not list(tmp_path.rglob("umad0"))
+    assert (tmp_path / "class/infiniband_mad/umad1/ibdev").read_text() == "mlx5_1\n"
