@@ -106,6 +106,17 @@ def test_a_figure_of_no_message_is_none() -> None:
         parse(" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      0      0.10    0.09   0.000066\n")
 
 
+@pytest.mark.parametrize(
+    "between", ["", "---------------------------------------------\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"]
+)
+def test_two_rows_of_one_size_are_no_measurement(between: str) -> None:
+    """The better one is as little the answer of one run as the worse one."""
+    row = " 1048576      5000             {0}             {0}             0.04\n"
+    text = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n" + row.format("390.00") + between + row.format("11.00")
+    with pytest.raises(PerftestError, match=r"rows of 1048576 bytes say 390\.00 Gb/s, 11\.00 Gb/s; expected one row"):
+        parse(text)
+
+
 def test_unknown_unit_is_refused() -> None:
     with pytest.raises(PerftestError, match="unknown unit 'TB/sec'"):
         parse(" #bytes #iterations BW peak[TB/sec] BW average[TB/sec] MsgRate[Mpps]\n 65536 100 1 1 1\n")

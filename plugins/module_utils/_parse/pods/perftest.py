@@ -9,6 +9,7 @@ Row format, from perftest's ``RESULT_LINE`` and seen in captures of 4.5 and 25.0
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 import re
@@ -64,8 +65,8 @@ class Report:
 def parse(text: str) -> Report:
     """Parse what a client printed (noise between the lines does no harm).
 
-    :raises PerftestError: no table, no complete row, or a value that is no measurement: zero, negative, inf or nan, or of no message. Those come
-        with exit code 0 when the CPU's clock is unstable
+    :raises PerftestError: no table, no complete row, several rows of one size, or a value that is no measurement: zero, negative, inf or nan, or of
+        no message. Those come with exit code 0 when the CPU's clock is unstable
     """
     parameters: typing.Dict[str, str] = {}
     rows: typing.List[Row] = []
@@ -83,6 +84,10 @@ def parse(text: str) -> Report:
             row = _ROW.match(line)
             if row:
                 rows.append(_row(row, unit, line))
+    twice = [size for size, count in collections.Counter(row.message_bytes for row in rows).items() if count > 1]
+    if twice:
+        figures = ", ".join(f"{row.average_gbps:.2f} Gb/s" for row in rows if row.message_bytes == twice[0])
+        raise PerftestError(f"rows of {twice[0]} bytes say {figures[:200]}; expected one row for each size, of one run")
     if not rows:
         last = next((line.strip() for line in reversed(text.splitlines()) if line.strip() and not _RULE.match(line)), "")
         raise PerftestError(f"no row of a bandwidth table; the last line was '{last[:200]}'" if last else "no output")
