@@ -12,7 +12,7 @@ import typing
 
 from .boundary.addresses import Address
 from .boundary.devices import Interface, PciAddress, RdmaDevice
-from .boundary.fabric import Gbps
+from .boundary.fabric import Gbps, LinkGbps
 from .boundary.kubernetes import Label, Subdomain
 from .boundary.words import Word
 from .counters import PortGrowth
@@ -49,8 +49,8 @@ class RdmaPod:
     address: typing.Optional[Address] = None
     pci: typing.Optional[PciAddress] = None
     interface: typing.Optional[Interface] = None
-    rate_gbps: typing.Optional[Gbps] = None
-    pcie_gbps: typing.Optional[Gbps] = None
+    rate_gbps: typing.Optional[LinkGbps] = None
+    pcie_gbps: typing.Optional[LinkGbps] = None
     error: str = ""
     rail: int = 0
     physical_function: typing.Optional[PciAddress] = None

@@ -11,7 +11,7 @@ import dataclasses
 import typing
 
 from .boundary.devices import Device, HardwareAddress, Interface, PciAddress, PciId, RdmaDevice
-from .boundary.fabric import Gbps, Guid, Lid, PKey
+from .boundary.fabric import Guid, Lanes, Lid, LinkGbps, Payload, PcieSpeed, PKey
 from .boundary.words import Version, Word
 
 #: of a device or a port that nobody has given one
@@ -28,14 +28,14 @@ class PcieLink:
     :ivar payload_could: the largest that the card and the port above it can both do
     """
 
-    current_speed: typing.Optional[float] = None
-    current_width: typing.Optional[int] = None
-    max_speed: typing.Optional[float] = None
-    max_width: typing.Optional[int] = None
-    slot_speed: typing.Optional[float] = None
-    slot_width: typing.Optional[int] = None
-    payload: typing.Optional[int] = None
-    payload_could: typing.Optional[int] = None
+    current_speed: typing.Optional[PcieSpeed] = None
+    current_width: typing.Optional[Lanes] = None
+    max_speed: typing.Optional[PcieSpeed] = None
+    max_width: typing.Optional[Lanes] = None
+    slot_speed: typing.Optional[PcieSpeed] = None
+    slot_width: typing.Optional[Lanes] = None
+    payload: typing.Optional[Payload] = None
+    payload_could: typing.Optional[Payload] = None
 
 
 def pcie_gbps(speed: float, width: int) -> float:
@@ -91,9 +91,9 @@ class Netdev:
     queue_pair: typing.Optional[int] = None
     port: typing.Optional[int] = None
     bond: typing.Optional[Interface] = None
-    speed_gbps: typing.Optional[Gbps] = None
-    supported_gbps: typing.Optional[Gbps] = None
-    partner_gbps: typing.Optional[Gbps] = None
+    speed_gbps: typing.Optional[LinkGbps] = None
+    supported_gbps: typing.Optional[LinkGbps] = None
+    partner_gbps: typing.Optional[LinkGbps] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Port:
     state: typing.Optional[Word] = None
     physical_state: typing.Optional[Word] = None
     link_layer: typing.Optional[Word] = None
-    rate_gbps: typing.Optional[Gbps] = None
+    rate_gbps: typing.Optional[LinkGbps] = None
     width: typing.Optional[int] = None
     speed: typing.Optional[Word] = None
     lid: typing.Optional[Lid] = None

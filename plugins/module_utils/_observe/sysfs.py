@@ -14,6 +14,7 @@ import re
 import typing
 
 from .._model.boundary.devices import HARDWARE_ADDRESS, INTERFACE
+from .._model.boundary.fabric import LINK_GBPS
 from .._model.boundary.form import Form
 from .._model.boundary.words import VERSION, WORD
 from .._model.errors import ParseError
@@ -356,7 +357,7 @@ def read_netdev(reader: Reader, name: str, owner: Reader, real: bool = False) ->
         port=None if place is None else place + 1,
         # a bridge is a master too
         bond=master if master and reader.names("master/bonding") else None,
-        speed_gbps=speed / 1000 if speed and speed > 0 else None,
+        speed_gbps=speed / 1000 if speed and LINK_GBPS.fits(speed / 1000) else None,
         supported_gbps=modes.supported,
         partner_gbps=modes.partner,
     )

@@ -15,6 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port, pcie_gbps
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load_exactly
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 GEN4 = PcieLink(16.0, 16, 16.0, 16, 16.0, 16, 256, 512)
@@ -250,3 +251,27 @@ def test_slow_ports_of_a_kind_are_no_fault_of_each_other() -> None:
     # 100 Mb/s, of a driver that does not tell more; and one that is down
     found = judged({"a": nic(0.1), "b": nic(0.1), "c": nic(None, state="DOWN")})
     assert {found["link", f"storage {name} mlx5_0"].status for name in "abc"} == {"unknown"}
+
+
+@pytest.mark.parametrize("speed", [0.0, -32.0, 1e-6])
+@pytest.mark.parametrize("field", ["max_speed", "slot_speed"])
+def test_no_floor_comes_from_a_speed_that_no_pcie_link_has(field: str, speed: float) -> None:
+    link = dataclasses.replace(GEN4, current_speed=None, **{field: speed})
+    found = judged({name: nic(100.0, 100.0, 100.0, link=link) for name in "ab"}, 0.1)
+    assert found["floor", "storage a -> b"].status == "fail"
+    with pytest.raises(LoadError, match=r"the speed of a PCIe lane in GT/s from 2\.5"):
+        load_exactly(PcieLink, {field: speed})
+
+
+@pytest.mark.parametrize("data", [{"max_width": 0}, {"slot_width": -8}, {"payload": 0}, {"payload_could": 1}])
+def test_no_fact_has_less_than_the_least_of_a_pcie_link(data: typing.Dict[str, int]) -> None:
+    assert pcie_of(dataclasses.replace(GEN4, **data)).could == pcie_of(dataclasses.replace(GEN4, **dict.fromkeys(data))).could
+    with pytest.raises(LoadError):
+        load_exactly(PcieLink, data)
+
+
+@pytest.mark.parametrize("rate", [0.0, -400.0, 1e-6])
+def test_no_fact_has_less_than_the_least_rate_of_a_link(rate: float) -> None:
+    for kind, data in ((Port, {"number": 1, "rate_gbps": rate}), (Netdev, {"name": "eth2", "hardware_address": "", "supported_gbps": rate})):
+        with pytest.raises(LoadError, match="the rate of a link"):
+            load_exactly(kind, data)

@@ -60,6 +60,23 @@ def test_pcie_width(text: str, expected: int) -> None:
     assert sysfs.pcie_width(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("parser", "text"),
+    [
+        (sysfs.pcie_speed, "0.0 GT/s"),
+        (sysfs.pcie_speed, "0.000001 GT/s PCIe"),
+        (sysfs.pcie_speed, "2000 GT/s PCIe"),
+        (sysfs.pcie_width, "63"),
+        (sysfs.pcie_width, "-1"),
+        (sysfs.rate, "0 Gb/sec (4X)"),
+        (sysfs.rate, "0.001 Gb/sec (4X NDR)"),
+    ],
+)
+def test_what_no_link_can_have_is_unread(parser: typing.Callable[[str], object], text: str) -> None:
+    with pytest.raises(ParseError):
+        parser(text)
+
+
 def test_numa_node_minus_one_is_not_known() -> None:
     assert sysfs.numa_node("-1") is None
     assert sysfs.numa_node("1") == 1

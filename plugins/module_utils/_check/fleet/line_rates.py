@@ -12,6 +12,7 @@ import dataclasses
 import re
 import typing
 
+from ..._model.boundary.fabric import LANES, PAYLOAD, PCIE_SPEED
 from ..._model.fabric import LANE_GBPS, ObservedTopologies, SeenTopology
 from ..._model.hca import Hca, NodeHcas, PcieLink, pcie_gbps
 from ..._model.intent import Fabric
@@ -142,8 +143,12 @@ def line_rates(
 def pcie_of(link: PcieLink) -> Pcie:
     """What a PCIe link carries, and could.
 
-    A port above that claims less than what runs through it is one that a hypervisor made up.
+    A port above that claims less than what runs through it is one that a hypervisor made up. What no link can have is not known: a floor never comes from it.
     """
+    speeds = {name: getattr(link, name) if PCIE_SPEED.fits(getattr(link, name)) else None for name in ("current_speed", "max_speed", "slot_speed")}
+    widths = {name: getattr(link, name) if LANES.fits(getattr(link, name)) else None for name in ("current_width", "max_width", "slot_width")}
+    payloads = {name: getattr(link, name) if PAYLOAD.fits(getattr(link, name)) else None for name in ("payload", "payload_could")}
+    link = PcieLink(**speeds, **widths, **payloads)
     payload = link.payload or USUAL_PAYLOAD
     could_payload = link.payload_could or payload
     now = sustained_gbps(link.current_speed, link.current_width, payload) if link.current_speed and link.current_width else None

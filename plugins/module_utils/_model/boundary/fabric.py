@@ -20,7 +20,17 @@ PORT = Range("a port", 0, 255)
 #: a slot of PCIe 7.0 x16 has 2,048, a port of XDR 800
 GBPS = Range("a rate in Gb/s", 0, 10_000)
 
+#: the slowest of Ethernet has 10 Mb/s
+LINK_GBPS = Range("the rate of a link in Gb/s", 0.01, 10_000)
+PCIE_SPEED = Range("the speed of a PCIe lane in GT/s", 2.5, 1024)
+LANES = Range("a number of PCIe lanes", 1, 32)
+PAYLOAD = Range("the payload of a PCIe packet in bytes", 128, 4096)
+
 Guid = typing.Annotated[str, GUID]
 PKey = typing.Annotated[str, PKEY]
 Lid = typing.Annotated[int, LID]
 Gbps = typing.Annotated[float, GBPS]
+LinkGbps = typing.Annotated[float, LINK_GBPS]
+PcieSpeed = typing.Annotated[float, PCIE_SPEED]
+Lanes = typing.Annotated[int, LANES]
+Payload = typing.Annotated[int, PAYLOAD]

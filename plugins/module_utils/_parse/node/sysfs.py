@@ -11,6 +11,7 @@ import re
 import typing
 
 from ..._model.boundary.devices import PCI_ADDRESS
+from ..._model.boundary.fabric import LANES, LINK_GBPS, PCIE_SPEED
 from ..._model.boundary.words import WORD
 from ..._model.errors import ParseError
 from ..._model.platform import VfMemory
@@ -85,8 +86,8 @@ def enumeration(text: str) -> str:
 def rate(text: str) -> Rate:
     """``400 Gb/sec (4X NDR)``; kernels before 4.x leave the name of SDR empty: ``10 Gb/sec (4X)``."""
     match = _RATE.match(text)
-    if not match:
-        raise ParseError("sysfs", text, "of the form '400 Gb/sec (4X NDR)'")
+    if not match or not LINK_GBPS.fits(float(match.group(1))):
+        raise ParseError("sysfs", text, f"of the form '400 Gb/sec (4X NDR)', {LINK_GBPS.expected}")
     return Rate(float(match.group(1)), int(match.group(2)), match.group(3))
 
 
@@ -139,15 +140,19 @@ def pcie_speed(text: str) -> typing.Optional[float]:
     if text.startswith("Unknown"):
         return None
     match = _PCIE_SPEED.match(text)
-    if not match:
-        raise ParseError("sysfs", text, "a PCIe speed of the form '32.0 GT/s PCIe'")
+    if not match or not PCIE_SPEED.fits(float(match.group(1))):
+        raise ParseError("sysfs", text, f"of the form '32.0 GT/s PCIe', {PCIE_SPEED.expected}")
     return float(match.group(1))
 
 
 def pcie_width(text: str) -> typing.Optional[int]:
     """Lanes; 0 and 255, which the kernel gives for a link that it does not know, to None."""
     width = number(text)
-    return None if width in (0, 255) else width
+    if width in (0, 255):
+        return None
+    if not LANES.fits(width):
+        raise ParseError("sysfs", text, LANES.expected)
+    return width
 
 
 def numa_node(text: str) -> typing.Optional[int]:

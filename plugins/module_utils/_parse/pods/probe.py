@@ -13,7 +13,7 @@ import re
 import typing
 
 from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, Interface, PciAddress, RdmaDevice
-from ..._model.boundary.fabric import GBPS, Gbps
+from ..._model.boundary.fabric import LANES, LINK_GBPS, PCIE_SPEED, LinkGbps
 from ..._model.boundary.words import Word
 from ..._model.errors import ParseError, RdmaError
 from ..._model.hca import pcie_gbps
@@ -58,8 +58,8 @@ class Probe:
     addresses: typing.Tuple[PciAddress, ...]
     pci_devices: typing.Dict[PciAddress, typing.Tuple[RdmaDevice, ...]]
     links: typing.Dict[RdmaDevice, Interface]
-    rates: typing.Dict[RdmaDevice, Gbps]
-    pcie: typing.Dict[PciAddress, Gbps]
+    rates: typing.Dict[RdmaDevice, LinkGbps]
+    pcie: typing.Dict[PciAddress, LinkGbps]
     functions: typing.Dict[PciAddress, PciAddress]
     missing: typing.Tuple[Word, ...]
     _numa: typing.Dict[PciAddress, Word]
@@ -146,12 +146,13 @@ def parse(text: str) -> Probe:
                 left -= len(local[key])
             elif word == "pci" and RDMA_DEVICE.fits(value):
                 pci_devices.setdefault(key, []).append(value)
-            elif word == "width" and _WIDTH.match(value):
+            elif word == "width" and _WIDTH.match(value) and LANES.fits(int(value)):
                 widths[key] = int(value)
             elif word in ("rate", "speed"):
-                match = (_RATE if word == "rate" else _SPEED).match(value)
-                if match and GBPS.fits(float(match.group(1))):
-                    (rates if word == "rate" else speeds)[key] = float(match.group(1))
+                form, known, into = (_RATE, LINK_GBPS, rates) if word == "rate" else (_SPEED, PCIE_SPEED, speeds)
+                match = form.match(value)
+                if match and known.fits(float(match.group(1))):
+                    into[key] = float(match.group(1))
     return Probe(
         addresses=tuple(dict.fromkeys(addresses)),
         pci_devices={address: tuple(devices) for address, devices in pci_devices.items()},
