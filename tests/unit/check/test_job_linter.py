@@ -305,6 +305,8 @@ def test_variables_in_commands_and_from_elsewhere() -> None:
         ({"NCCL_IB_DISABLE": "false"}, None),
         ({"NCCL_NET": "IB"}, None),
         ({"NCCL_IB_GID_INDEX": "3"}, None),
+        ({"NCCL_MNNVL_ENABLE": "0"}, "warn"),
+        ({"NCCL_MNNVL_ENABLE": "2"}, None),
     ],
 )
 def test_what_keeps_nccl_from_rdma(variables: typing.Dict[str, str], status: typing.Optional[str]) -> None:

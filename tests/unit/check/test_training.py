@@ -534,3 +534,10 @@ def test_a_rank_that_does_not_say_how_many_channels_it_has() -> None:
     findings = check(intent(), facts(log=dataclasses.replace(log, communicators=(dataclasses.replace(job, ranks=ranks),))))
     assert [finding.subject for finding in found(findings, "channels", UNKNOWN)] == ["job-worker-0 rank 0"]
     assert closing(findings) == {"channels unknown"}
+
+
+def test_nvlink_between_nodes_that_does_not_work_fails_and_names_imex() -> None:
+    text = "MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX channel configuration (/dev/nvidia-caps-imex-channels)."
+    lines = [*Job().lines(), f"job-worker-0:4100:4180 [0] mnnvl.cc:62 NCCL WARN {text}\n"]
+    (found,) = [item for item in judge_log(parse(lines), None, True) if item.check == "training.problem"]
+    assert (found.status, "IMEX" in found.why, "ComputeDomain" in found.remedy) == ("fail", True, True)

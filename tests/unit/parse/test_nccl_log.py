@@ -319,6 +319,8 @@ def test_beginning_that_is_missing() -> None:
         ("Mismatched NCCL version detected : rank 0 version 22809 rank 1 version 22107", "versions"),
         ("Cuda failure 'out of memory'", "driver"),
         ("minCTAs 64 is larger than #channels upper limit 32, cap it to 32", "hint"),
+        ("MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX channel configuration (/dev/nvidia-caps-imex-channels).", "imex"),
+        ("MNNVL (cliqueSize 72) is available but not working on this system. Check the IMEX configuration (nvidia-imex-ctl -N).", "imex"),
         ("something new", ""),
     ],
 )

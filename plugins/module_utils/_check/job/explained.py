@@ -180,10 +180,11 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "job.transport": Explanation(
         means="A variable keeps NCCL from RDMA, whatever devices the pod has.",
-        measured="NCCL_IB_DISABLE, NCCL_NET and NCCL_IB_GID_INDEX in the containers.",
+        measured="NCCL_IB_DISABLE, NCCL_NET, NCCL_IB_GID_INDEX and NCCL_MNNVL_ENABLE in the containers.",
         causes=(
             "NCCL_IB_DISABLE=1 or NCCL_NET=Socket, copied from a job without RDMA.",
             "A GID index on InfiniBand.",
+            "NCCL_MNNVL_ENABLE=0, which keeps NCCL from NVLink between nodes (a warning: only some machines have it).",
             "The value is in another object (unknown).",
         ),
         look=("env",),

@@ -210,6 +210,11 @@ def _transport(scope: Scope) -> typing.Iterator[Finding]:
     net = scope.value("NCCL_NET")
     if net and (net.value or "").lower() == "socket":
         wrong.append((net, FAIL if rdma else WARN, "It makes NCCL send over TCP, whatever devices the pod has.", "Remove it."))
+    over_nodes = scope.value("NCCL_MNNVL_ENABLE")
+    if over_nodes and over_nodes.value is not None and _integer(over_nodes.value) == 0:
+        why = "It switches NVLink between nodes off: on machines that have it, such as GB200 NVL72, the job sends over the HCAs alone."
+        remedy = "Remove it, and give the pods a claim of a ComputeDomain, with which IMEX works. Leave it where the HCAs are to be measured."
+        wrong.append((over_nodes, WARN, why, remedy))
     index = scope.value("NCCL_IB_GID_INDEX")
     kinds = {kind for _request, item in scope.attachments() if item for kind in item.kinds}
     if index and kinds & set(_INFINIBAND):

@@ -15,6 +15,12 @@ from ..._model.nccl import NcclCommunicator, NcclLog, NcclProblem, NcclProcess, 
 
 #: kind of a problem (_parse/job/nccl_problem.py): status, cause and remedy
 CAUSES: typing.Dict[str, typing.Tuple[Status, str, str]] = {
+    "imex": (
+        FAIL,
+        "The GPUs are on one NVLink fabric of several nodes, and share no memory over it: IMEX does not work, or the pod has no channel of it.",
+        "Give the pods a claim of a ComputeDomain (NVIDIA's DRA driver), and see that it is Ready: kubectl get computedomains -A. On nodes without it see "
+        "nvidia-imex-ctl -N, and /dev/nvidia-caps-imex-channels. NCCL_MNNVL_ENABLE=0 only hides it: the job then sends between nodes over the HCAs alone.",
+    ),
     "memlock": (
         FAIL,
         "Memory could not be pinned: memlock of the process is too low.",

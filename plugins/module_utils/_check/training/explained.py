@@ -81,6 +81,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "A link went down or lost packets while the job ran.",
             "Another rank failed first: the first problem in the log counts.",
             "/dev/shm is too small.",
+            "NVLink between nodes (GB200, GB300) without a working IMEX: the pods have no claim of a ComputeDomain.",
         ),
         look=(
             "kubectl logs POD -n NAMESPACE",

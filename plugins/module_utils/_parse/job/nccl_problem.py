@@ -12,6 +12,7 @@ import typing
 
 Kind = typing.Literal[
     "",
+    "imex",
     "memlock",
     "peer_memory",
     "retry",
@@ -35,6 +36,7 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, typing.Pattern[str]], ...] = tuple(
     for kind, pattern in typing.cast(
         typing.Tuple[typing.Tuple[Kind, str], ...],
         (
+            ("imex", r"\bMNNVL\b.{0,200}\bnot working\b|\bIMEX\b|\bnvidia-imex"),
             ("memlock", r"Call to ibv_\w+ failed with error Cannot allocate memory"),
             ("peer_memory", r"Call to ibv_reg_\w+ failed with error (?:Bad address|Invalid argument)"),
             ("retry", r"Got completion [^=]{0,200} (?:error |status=(?:[^()=]{0,60}\()?)12\b"),
