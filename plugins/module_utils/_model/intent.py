@@ -151,7 +151,7 @@ class LineRate:
     :ivar fleet_fraction: of the best pair of the same rail whose links can do the same
     :ivar expected_gbps: rate that each link of the fabric shall have, in Gb/s; None takes what both of its ends can do
     :ivar floor_gbps: an absolute floor in Gb/s instead of ``fraction``; needs a reason
-    :ivar reason: why an absolute floor, printed in the report
+    :ivar reason: why an absolute or a low floor, printed in the report
     """
 
     fraction: float = 0.92

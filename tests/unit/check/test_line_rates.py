@@ -91,6 +91,9 @@ def judged(
         ((100.0, 200.0), (100.0, 200.0), {}, "unknown", "unknown", "is not known"),
         ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 100}, "pass", "pass", ""),
         ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 200}, "fail", "fail", "line_rate.expected_gbps"),
+        # the intent expects less than the links run at: only with a reason
+        ((400.0, 400.0, 400.0), (400.0, 400.0, 400.0), {"expected_gbps": 10}, "unknown", "pass", "no reason is given"),
+        ((400.0, 400.0, 400.0), (400.0, 400.0, 400.0), {"expected_gbps": 10, "reason": "shaped by the provider"}, "pass", "pass", ""),
         # a driver that says nothing
         ((100.0,), (25.0,), {}, "fail", "unknown", "other ports of its kind"),
         ((25.0,), (25.0,), {}, "unknown", "unknown", "does not tell"),

@@ -106,6 +106,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "The card is not seated well, or its riser is bad.",
             "The slot is smaller than the card (warn).",
             "MaxPayload is too low (warn).",
+            "`line_rate.expected_gbps` is below what the link runs at, without a reason (unknown).",
         ),
         look=(
             "mlxlink -d ADDRESS",

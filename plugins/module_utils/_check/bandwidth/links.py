@@ -13,6 +13,8 @@ from ..._model.profiles import is_infiniband, traits
 from ..fleet.line_rates import HcaRates, LineRates, Pcie
 
 _CHECK, _EXPECTED = "bandwidth.link", "link and PCIe as fast as both ends of each can be"
+#: the kernel tells rates of SDR to QDR with their encoding, 8b/10b
+_ENCODING = 1.25
 #: the worst one counts
 _ORDER: typing.Tuple[Status, ...] = (PASS, WARN, UNKNOWN, FAIL)
 
@@ -76,6 +78,9 @@ def _port(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.Iterator[_Sa
         if found.why.startswith("other ports"):
             remedy += " If some links are meant to be slower, declare a fabric for each rate."
         yield _Said(FAIL, why, remedy)
+    elif fabric.line_rate.expected_gbps is not None and found.now > found.could * _ENCODING and not fabric.line_rate.reason:
+        why = f"The link runs at {found.now:g} Gb/s, and the intent expects {found.could:g} of each: the floor is too low, and no reason is given."
+        yield _Said(unknown, why, "Correct line_rate.expected_gbps, declare a fabric for each rate, or say in line_rate.reason why it is less.")
 
 
 def _pcie(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool) -> typing.Iterator[_Said]:

@@ -15,6 +15,7 @@ import re
 import typing
 
 from ..._model.archive import VARIABLE, ArchiveFacts
+from ..._model.boundary.fabric import GBPS
 from ..._model.controller import ControllerFacts
 from ..._model.findings import FAIL, PASS, WARN, Finding, Waiver, never_waived, ok
 from ..._model.host_intent import HostNeeds, Kubelet, Memlock
@@ -69,6 +70,10 @@ VARIABLES = (
     "rdma_bmc_system",
     "rdma_bmc_identity",
 )
+
+#: of line_rate: what a floor is made of at least, and below which a reason is needed. No HCA has a port of less than 10 Gb/s; software RDMA may
+_LEAST_FRACTION, _LOW_FRACTION = 0.05, 0.8
+_LEAST_RATE, _LOW_RATE = 1.0, 10.0
 
 # the operator's webhook up to v1.6 takes letters, digits and underscores; later ones want a letter or digit at both ends
 _RESOURCE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_]*[a-zA-Z0-9])?")
@@ -364,27 +369,28 @@ def _check_line_rate(fabric: Fabric, path: str) -> typing.List[Finding]:
     rate, path = fabric.line_rate, f"{path}.line_rate"
     findings = told(_fraction, f"{path}.fraction", operator.attrgetter("fraction"), rate, 0.92)
     findings += told(_fraction, f"{path}.fleet_fraction", operator.attrgetter("fleet_fraction"), rate, 0.93)
-    findings += told_by((_expected_rate, _floor, _reason), rate, path)
+    findings += told_by((_expected_rate, _floor, _reason, _reason_of_low), rate, path)
     if findings:
         return findings
     if rate.floor_gbps is not None:
         return [ok("validate.line_rate", path, f"{rate.floor_gbps:g} Gb/s, because: {rate.reason}", "an absolute floor has a reason")]
     of = f"{rate.expected_gbps:g} Gb/s or PCIe" if rate.expected_gbps is not None else "what link and PCIe can do"
-    return [ok("validate.line_rate", path, f"{rate.fraction:.0%} of the slower of {of}", "a floor that means something")]
+    because = f", because: {rate.reason}" if rate.reason else ""
+    return [ok("validate.line_rate", path, f"{rate.fraction:.0%} of the slower of {of}{because}", "a floor that means something")]
 
 
 def _fraction(place: str, read: typing.Callable[[LineRate], float], rate: LineRate, usual: float) -> typing.Iterator[Finding]:
     fraction = read(rate)
-    if not 0 < fraction <= 1:
-        why = "No link carries more than its rate, and a floor of nothing proves nothing."
-        yield _bad("line_rate", place, f"{fraction}", "more than 0, at most 1", why, f"Use {usual}, or a figure that you can defend.")
+    if not _LEAST_FRACTION <= fraction <= 1:
+        why = "No link carries more than its rate, and a floor of next to nothing proves nothing."
+        yield _bad("line_rate", place, f"{fraction}", f"{_LEAST_FRACTION:g} to 1", why, f"Use {usual}, or a figure that you can defend.")
 
 
 def _expected_rate(rate: LineRate, path: str) -> typing.Iterator[Finding]:
-    if rate.expected_gbps is not None and not 0 < rate.expected_gbps < float("inf"):
-        why = "No link has this rate."
+    if rate.expected_gbps is not None and not _LEAST_RATE <= rate.expected_gbps <= GBPS.most:
+        why = "No link of an HCA has this rate."
         remedy = "Write the rate of the links, such as 400; or leave it out, and what both ends of each link can do counts."
-        yield _bad("line_rate", f"{path}.expected_gbps", f"{rate.expected_gbps} Gb/s", "more than 0 Gb/s", why, remedy)
+        yield _bad("line_rate", f"{path}.expected_gbps", f"{rate.expected_gbps} Gb/s", f"{_LEAST_RATE:g} to {GBPS.most:g} Gb/s", why, remedy)
 
 
 def _floor(rate: LineRate, path: str) -> typing.Iterator[Finding]:
@@ -397,6 +403,18 @@ def _reason(rate: LineRate, path: str) -> typing.Iterator[Finding]:
     if rate.floor_gbps is not None and not (rate.reason or "").strip():
         why = "An absolute floor hides how fast the link could be, so the report must say why it was chosen."
         yield _bad("line_rate", f"{path}.reason", "no reason", "a reason beside floor_gbps", why, "Add reason, or remove floor_gbps and use the fraction.")
+
+
+def _reason_of_low(rate: LineRate, path: str) -> typing.Iterator[Finding]:
+    """A floor can be made as low by what it is a part of."""
+    if (rate.reason or "").strip():
+        return
+    limits = (("fraction", _LEAST_FRACTION, _LOW_FRACTION), ("fleet_fraction", _LEAST_FRACTION, _LOW_FRACTION), ("expected_gbps", _LEAST_RATE, _LOW_RATE))
+    for name, least, low in limits:
+        value = getattr(rate, name)
+        if value is not None and least <= value < low:
+            why = f"{name} is {value:g}. A floor this low hides how fast the link could be, so the report must say why it was chosen."
+            yield _bad("line_rate", f"{path}.reason", "no reason", f"a reason beside {name} below {low:g}", why, f"Add reason, or remove {name}.")
 
 
 def _check_pods(fabric: Fabric, path: str) -> typing.List[Finding]:

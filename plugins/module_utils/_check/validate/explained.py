@@ -163,11 +163,11 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         ),
     ),
     "validate.line_rate": Explanation(
-        means="The floor of a fabric proves nothing, or is absolute without a reason.",
+        means="The floor of a fabric proves nothing, or is absolute or low without a reason.",
         measured="`line_rate` of the fabric.",
         causes=(
-            "A fraction above 1, or 0.",
-            "`floor_gbps` without `reason`.",
+            "A fraction above 1 or below 0.05, or `expected_gbps` below 1.",
+            "`floor_gbps`, a fraction below 0.8, or `expected_gbps` below 10 without `reason`.",
         ),
         look=("ansible-doc -t role linerate.rdma.bandwidth",),
         remedy="Use the fraction, or add `line_rate.reason`, which the report prints.",
