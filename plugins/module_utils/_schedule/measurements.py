@@ -103,7 +103,7 @@ def cover_plan(fabric: Fabric, ways: Ways, first: Cover, parallel: int) -> Round
     in_hosts = sum(ways.ends[source].node == ways.ends[target].node for item in first.rounds for source, target in item.tests)
     plan = CoverPlan(first.tests, used.usable, len(used.covered), len(used.unused), ways.spread, in_hosts, apart(ways))
     nodes = len({end.node for end in ways.ends})
-    return RoundPlan(fabric.name, len(first.rounds), _everybody(nodes), float(waves * usual), float((waves + later) * most), plan)
+    return RoundPlan(fabric.name, len(first.rounds), everybody(nodes), float(waves * usual), float((waves + later) * most), plan)
 
 
 def _seconds(fabric: Fabric) -> typing.Tuple[int, int]:
@@ -118,7 +118,7 @@ def most_seconds_of_a_pair(fabric: Fabric) -> int:
     return _seconds(fabric)[1]
 
 
-def _everybody(nodes: int) -> int:
+def everybody(nodes: int) -> int:
     """Rounds of pairs in which everybody meets everybody."""
     return max(0, nodes - 1 + nodes % 2) if nodes > 1 else 0
 
@@ -135,15 +135,15 @@ def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> Roun
     together, after_each_other = (rails, 1) if wanted.rails == "parallel" else (1, rails)
     turns = after_each_other * -(-together * (nodes // 2) // parallel) * (2 if wanted.directions == "both" else 1)
     usual, most = (turns * seconds for seconds in _seconds(fabric))
-    everybody = _everybody(nodes)
+    all_rounds = everybody(nodes)
     if wanted.rounds == "all":
-        chosen = everybody
+        chosen = all_rounds
     elif isinstance(wanted.rounds, int):
         chosen = wanted.rounds
     else:
         chosen = max(1, STAGE_SECONDS // usual) if usual else 0
-    number = min(everybody, chosen)
-    return RoundPlan(fabric.name, number, everybody, float(number * usual), float((number + LOOKS) * most), None, why)
+    number = min(all_rounds, chosen)
+    return RoundPlan(fabric.name, number, all_rounds, float(number * usual), float((number + LOOKS) * most), None, why)
 
 
 def orders(task: Task, wanted: Bandwidth) -> typing.Tuple[Task, ...]:

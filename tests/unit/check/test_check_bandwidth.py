@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check, sound, verdicts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.pairs import PINGS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, RoundPlan, SweepRow
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, CoverPlan, PairResult, RdmaPod, RoundPlan, SweepRow
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
     Link,
@@ -902,8 +902,40 @@ def test_of_an_odd_number_of_nodes_one_rests_in_each_round() -> None:
 # Rounds
 
 
-@pytest.mark.parametrize(("rounds", "asked", "status"), [(3, None, "pass"), (1, None, "warn"), (1, 1, "pass")])
-def test_the_plan_says_how_many_partners_each_node_gets(rounds: int, asked: typing.Optional[int], status: str) -> None:
+COVER = CoverPlan(8, 16, 16, 0, False, 0)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "cover", "asked", "nodes"),
+    [
+        (1, None, 3, 4),
+        (1, None, 3, 5),
+        (1, None, "all", 4),
+        (0, None, 1, 4),
+        # of a run that was to use each link, or was not
+        (2, COVER, 3, 4),
+        (2, COVER, "all", 4),
+        (2, COVER, None, 4),
+        (3, None, "auto", 4),
+    ],
+)
+def test_a_plan_of_another_intent_proves_nothing_of_this_one(rounds: int, cover: typing.Optional[CoverPlan], asked: typing.Any, nodes: int) -> None:
+    """Judged again: the plan of a run never says what is enough."""
+    names = tuple("abcdef"[:nodes])
+    pods = tuple(dataclasses.replace(PODS[0], node=name) for name in names)
+    pairs = tuple(pair(*ends) for ends in (("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")))
+    for everybody in (rounds, 3, 5):
+        plan = RoundPlan("compute", rounds, everybody, 40.0, 1500.0, cover)
+        given = Facts(names, BandwidthFacts(pods, pairs, plans=(plan,)), **ground(names))
+        wanted = intent({"bandwidth": {"rounds": asked}})
+        assert "another intent" in found(given, "rounds", "compute", wanted).why
+        assert found(given, "rounds", "compute", wanted).status == "unknown"
+        if isinstance(asked, int) and asked > 1:
+            assert statuses(given, wanted)["measured", "compute a"] == "unknown"
+
+
+@pytest.mark.parametrize(("rounds", "asked", "status"), [(3, None, "pass"), (1, None, "warn"), (1, 1, "pass"), (3, 7, "pass"), (3, "all", "pass")])
+def test_the_plan_says_how_many_partners_each_node_gets(rounds: int, asked: typing.Any, status: str) -> None:
     nodes = ("a", "b", "c", "d")
     pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
     pairs = tuple(pair(*ends) for ends in (("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")))

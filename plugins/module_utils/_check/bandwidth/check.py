@@ -26,6 +26,7 @@ from ..._model.text import percent
 from ..._schedule.coverage import coverage
 from ..._schedule.evidence import Evidence, weigh
 from ..._schedule.layers import chosen, every
+from ..._schedule.measurements import by_links, everybody
 from ..._schedule.ways import Ways
 from ..controllers.image_pull import explain, of_pods
 from ..fleet.hcas_of_fabric import Membership, resolve
@@ -83,7 +84,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         rates, why = _rates(fabric, facts, pods.values())
         by_link = fabric.line_rate.floor_gbps is None and carries_rdma(fabric)
         ground = Ground(fabric, pods, rates, nodes)
-        findings += _rounds(fabric, plan)
+        findings += _rounds(fabric, plan, len(facts.nodes))
         findings += check_links(fabric, facts.nodes, rates, why, facts.hcas, by_link)
         for rail in rails(fabric):
             findings += [_pod(fabric, (rail, name), pods.get((rail, name))) for name in facts.nodes]
@@ -284,23 +285,37 @@ def _places(fabric: Fabric, facts: Facts) -> typing.Dict[End, Place]:
     return {(place.rail, place.node): place for place in places(_membership(fabric, facts), facts.topologies).values()}
 
 
-def _rounds(fabric: Fabric, plan: typing.Optional[RoundPlan]) -> typing.List[Finding]:
-    """How many partners each node gets, as it was planned before the pods were started."""
+def _rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -> typing.List[Finding]:
+    """How many partners each node gets, as it was planned before the pods were started, against what the intent asks for now."""
     if plan is None:
         return []
     took = f"about {_time(plan.seconds)}, {_time(plan.most_seconds)} at most"
-    if plan.cover is not None:
-        return [ok("bandwidth.rounds", fabric.name, f"{cover_text(plan)}, {took}", "rounds that use each link in both directions, and then suspects alone")]
-    measured = f"{plan.rounds} of {plan.all_rounds} rounds, {took}"
-    asked = isinstance(fabric.bandwidth.rounds, int)
-    expected = "the rounds that the intent asks for" if asked else "all rounds, so that everybody meets everybody"
-    if asked or plan.rounds >= plan.all_rounds:
+    asked, all_rounds, by_link = _asked(fabric, nodes), everybody(nodes), by_links(fabric, nodes)
+    measured = f"{plan.rounds} of {all_rounds} rounds, {took}" if plan.cover is None else f"{cover_text(plan)}, {took}"
+    expected = "all rounds, so that everybody meets everybody"
+    if by_link:
+        expected = "rounds that use each link in both directions, and then suspects alone"
+    elif isinstance(fabric.bandwidth.rounds, int):
+        expected = f"the rounds that the intent asks for: {asked}"
+    few = plan.rounds < asked if asked is not None else by_link and not plan.why
+    if few if plan.cover is None else not by_link:
+        why = "The run made its rounds by another intent, so what this one asks for was not measured."
+        return [Finding("bandwidth.rounds", fabric.name, UNKNOWN, measured, expected, why, "Run the stage again with this intent.")]
+    if plan.cover is not None or asked is not None or plan.rounds >= all_rounds:
         return [ok("bandwidth.rounds", fabric.name, measured, expected)]
     why = f"All of them would take longer than a stage should. Each node met {plan.rounds} others, who lie evenly among all, which tells a slow node as well."
     if plan.why:
         why += f" Rounds that use each link need its ways: {plan.why}."
-    remedy = f"No action if that is enough. Otherwise set bandwidth.rounds of the fabric to {plan.all_rounds}: the pods then live as long as that takes."
+    remedy = f"No action if that is enough. Otherwise set bandwidth.rounds of the fabric to {all_rounds}: the pods then live as long as that takes."
     return [Finding("bandwidth.rounds", fabric.name, WARN, measured, expected, why, remedy)]
+
+
+def _asked(fabric: Fabric, nodes: int) -> typing.Optional[int]:
+    """Rounds of pairs that the intent asks for; None where it leaves it to the time that they take, or asks for rounds by links."""
+    wanted = fabric.bandwidth.rounds
+    if wanted == "all":
+        return everybody(nodes)
+    return min(wanted, everybody(nodes)) if isinstance(wanted, int) else None
 
 
 def cover_text(plan: RoundPlan) -> str:
@@ -368,20 +383,21 @@ def _coverage(
         return [Finding("bandwidth.measured", f"{fabric.name}{on_rail(fabric, rail)}", UNKNOWN, "no pair", "at least one pair", why, remedy)]
     findings = []
     met: typing.Dict[End, typing.Set[End]] = collections.defaultdict(set)
-    by_links = plan is not None and plan.cover is not None
+    asked = _asked(fabric, len(nodes))
+    by_cover = plan is not None and plan.cover is not None and by_links(fabric, len(nodes))
     for pair in pairs:
         # rounds of pairs are within rails
-        if pair.client_end != pair.server_end and (by_links or not pair.between_rails):
+        if pair.client_end != pair.server_end and (by_cover or not pair.between_rails):
             met[pair.client_end].add(pair.server_end)
             if fabric.bandwidth.directions != "both":
                 met[pair.server_end].add(pair.client_end)
     # with a node that rests in each round, as an odd number has it, some partners are one less
     partners = len(usable) - 1
-    rounds = plan.rounds if plan is not None else fabric.bandwidth.rounds
-    if by_links:
+    rounds = asked if asked is not None else plan.rounds if plan is not None and plan.cover is None else None
+    if by_cover:
         # which links they met each other over counts, and bandwidth.coverage says that
         partners = min(partners, 1)
-    elif isinstance(rounds, int):
+    elif rounds is not None:
         partners = min(partners, max(1, rounds - len(usable) % 2))
     for name in nodes:
         subject = f"{fabric.name} {name}{on_rail(fabric, rail)}"
