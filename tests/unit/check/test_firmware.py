@@ -144,12 +144,44 @@ def test_vfs_of_each_function_count_where_the_firmware_has_them() -> None:
     assert "PF_NUM_OF_VF is 1, and the fabric 'compute' needs 2" in finding.why
 
 
-def test_wishes_of_the_intent_are_advice() -> None:
+def test_a_wish_of_the_intent_that_is_not_met_fails() -> None:
     fleet = wishing(healthy(PAIR), ats_enabled=True, num_of_vfs=32)
     (finding, *others) = judged(fleet)
-    assert finding.status == "warn" and "ATS_ENABLED is False(0), and the intent asks for True (rdma_cluster.firmware)" in finding.why and len(others) == 7
+    assert finding.status == "fail" and "ATS_ENABLED is False(0), and the intent asks for True (rdma_cluster.firmware)" in finding.why and len(others) == 7
     assert "NUM_OF_VFS is 16, and the intent asks for 32" in finding.why
-    assert judged(wishing(healthy(PAIR), ats_enabled=False, pci_wr_ordering="force_relax", num_of_vfs=16)) == []
+    assert judged(wishing(healthy(PAIR), ats_enabled=False, num_of_vfs=16)) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        ({}, "no tool was asked"),
+        ({NODE: ObservedFirmware(error="failed: no python")}, "no tool was asked"),
+        ("not asked", "mstconfig is not installed"),
+        ("no setting", "mstconfig 4.21 does not show it"),
+        ("no value", "mstconfig 4.21 does not show it"),
+    ],
+)
+def test_a_wish_that_no_tool_has_read_is_unknown(seen: typing.Any, why: str) -> None:
+    fleet = wishing(healthy(PAIR), ats_enabled=False, num_of_vfs=16)
+    if seen == "not asked":
+        seen = with_first(fleet, lambda hca: HcaFirmware(hca.address, not_asked=("mstconfig is not installed",)))
+    elif seen == "no setting":
+        seen = with_first(fleet, lambda hca: dataclasses.replace(hca, settings=tuple(item for item in hca.settings if item.name != "ATS_ENABLED")))
+    elif seen == "no value":
+        seen = with_first(fleet, settings(ATS_ENABLED=(None, None)))
+    finding = judged(fleet, firmware=seen)[0]
+    assert (finding.subject, finding.status, finding.measured) == (SUBJECT, "unknown", "ATS_ENABLED unread")
+    assert why in finding.why and "mstconfig -d 0000:10:00.0 -e query ATS_ENABLED" in finding.remedy
+
+
+def test_a_wish_that_waits_for_a_reset_fails_and_more_vfs_than_are_read_are_unknown() -> None:
+    fleet = wishing(healthy(PAIR), ats_enabled=False)
+    (finding,) = judged(fleet, firmware=with_first(fleet, settings(ATS_ENABLED=("True(1)", "False(0)"))))
+    assert finding.status == "fail" and "reset pending" in finding.why
+    # 16 are offered, which no tool need say
+    assert {finding.status for finding in everything(wishing(healthy(PAIR), num_of_vfs=16), firmware={})} == {"pass"}
+    assert {finding.measured for finding in judged(wishing(healthy(PAIR), num_of_vfs=32), firmware={})} == {"NUM_OF_VFS unread"}
 
 
 def test_the_odd_one_is_named_with_what_is_usual() -> None:

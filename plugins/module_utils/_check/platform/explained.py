@@ -84,7 +84,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "It is set and waits for a reset (reset pending).",
             "One node was flashed or set by hand, and the others were not.",
             "The link type is that of the other network.",
-            "The tool is missing or has no right, so what waits for a reset is unknown.",
+            "A setting is not what `rdma_cluster.firmware` asks for.",
+            "The tool is missing or has no right, so what waits for a reset is unknown, and so is what `rdma_cluster.firmware` asks for.",
         ),
         look=(
             "mstconfig -d ADDRESS -e query",

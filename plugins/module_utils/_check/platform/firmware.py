@@ -12,8 +12,8 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.findings import FAIL, WARN, Finding, ok
-from ..._model.firmware import HcaFirmware, NicDevice, NicDevices, ObservedFirmware, Setting, number, same, way_of_reset
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.firmware import VENDOR, HcaFirmware, NicDevice, NicDevices, ObservedFirmware, Setting, number, same, way_of_reset
 from ..._model.hca import Hca
 from ..._model.intent import Fabric, Intent
 from ..._model.platform import PciEvidence
@@ -32,11 +32,14 @@ _PORTS, _EITHER_LINK = "LINK_TYPE_P", 3
 class _Objection(typing.NamedTuple):
     """A part of the finding."""
 
-    status: typing.Literal["fail", "warn"]
+    status: typing.Literal["fail", "unknown", "warn"]
     measured: str
     expected: str
     why: str
     remedy: str
+
+
+_GRAVEST: typing.Tuple[Status, ...] = (FAIL, UNKNOWN, WARN)
 
 
 class Wish(typing.NamedTuple):
@@ -158,7 +161,7 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
     stored = "nothing waits for a reset" if seen and seen.settings else "what is stored for the next reset does not show"
     expected = f"running: {wanted} VFs or more, the version of its model; {stored}"
     offers = [*_offers(function, wanted, expected)]
-    objections = [*offers, *(_settings(fabric, function, seen, nic, fleet) if seen else ())]
+    objections = [*offers, *(_settings(fabric, function, seen, nic, fleet) if seen else ()), *_unread_wishes(fabric, hca, function, seen, fleet)]
     if not offers:
         objections += [*_unread(hca, expected), *_version(hca, fleet)]
     objections += [*(_odd(fabric, hca, seen, fleet) if seen else ()), *_waits(hca, function, seen, nic)]
@@ -170,7 +173,7 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
 
 def _joined(subject: str, objections: typing.Sequence[_Objection]) -> Finding:
     """One finding of all objections, what fails first."""
-    ordered = sorted(objections, key=lambda objection: objection.status != FAIL)
+    ordered = sorted(objections, key=lambda objection: _GRAVEST.index(objection.status))
     measured, expected = ("; ".join(dict.fromkeys(parts)) for parts in ([item.measured for item in ordered], [item.expected for item in ordered]))
     why, remedy = (" ".join(dict.fromkeys(parts)) for parts in ([item.why for item in ordered], [item.remedy for item in ordered]))
     return Finding("platform.firmware", subject, ordered[0].status, measured, expected, why, remedy)
@@ -236,10 +239,9 @@ def _settings(fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typ
             continue
         now = in_force(wish, setting, fabric, function)
         wanted = f"{wish.name} {'of ' if wish.least else ''}{wish.value}{' or more' if wish.least else ''}"
-        grave: typing.Literal["fail", "warn"] = FAIL if wish.needed else WARN
         if later and now is False:
             why = f"{wish.name} is {setting.current} until the HCA is reset: reset pending."
-            yield _Objection(grave, _values_of(setting), wanted, why, way_of_reset(seen.device, seen.address))
+            yield _Objection(FAIL, _values_of(setting), wanted, why, way_of_reset(seen.device, seen.address))
         elif not later and now:
             why = f"{wish.name} becomes {setting.next} with the next reset, and what is needed is gone then: reset pending."
             yield _Objection(WARN, _values_of(setting), wanted, why, _set(seen, nic, wish))
@@ -247,7 +249,7 @@ def _settings(fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typ
             why = f"Firmware: {wish.name} is {setting.next}, and the fabric '{fabric.name}' needs {wish.value}."
             if not wish.needed:
                 why = f"Firmware: {wish.name} is {setting.next}, and the intent asks for {wish.value} (rdma_cluster.firmware)."
-            yield _Objection(grave, _values_of(setting), wanted, why, f"{_set(seen, nic, wish)} {way_of_reset(seen.device, seen.address)}")
+            yield _Objection(FAIL, _values_of(setting), wanted, why, f"{_set(seen, nic, wish)} {way_of_reset(seen.device, seen.address)}")
     judged = {wish.name for wish in wished}
     others = [setting for setting in seen.settings if setting.pending and setting.name not in judged]
     if others:
@@ -258,6 +260,26 @@ def _settings(fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typ
     if seen.errors:
         why = f"So what waits for a reset is not known, or not all of it: {'; '.join(seen.errors)}."
         yield _Objection(WARN, "settings unread", "settings of the firmware", why, f"Run mstconfig -d {seen.address} -e query on the node, as root.")
+
+
+def _unread_wishes(fabric: Fabric, hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], fleet: Fleet) -> typing.Iterator[_Objection]:
+    """What the intent asks for and no tool has read. What the fabric needs shows in the VFs and the link."""
+    if hca.pci is None or hca.pci.vendor != VENDOR:
+        return
+    known = seen or HcaFirmware(function.address)
+    unread = []
+    for wish in wishes(fabric, known, fleet.intent):
+        setting = known.setting(wish.name)
+        offered = wish.least and (function.sriov_total or 0) >= int(wish.value)
+        if not wish.needed and not offered and (setting is None or wish.met(setting.next) is None):
+            unread.append(wish)
+    if unread:
+        names = ", ".join(wish.name for wish in unread)
+        reasons = [*known.errors, *known.not_asked] or [f"{known.settings_from} does not show it" if known.settings else "no tool was asked"]
+        why = f"The intent asks for it (rdma_cluster.firmware), and what the firmware has is not known: {'; '.join(reasons[:3])}."
+        remedy = f"Run mstconfig -d {function.address} -e query {' '.join(wish.name for wish in unread)} on the node, as root. Advanced settings show where "
+        remedy += "ADVANCED_PCI_SETTINGS is on. Leave out of the intent what the firmware does not have."
+        yield _Objection(UNKNOWN, f"{names} unread", ", ".join(f"{wish.name} {wish.value}" for wish in unread), why, remedy)
 
 
 def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: Wish) -> str:
