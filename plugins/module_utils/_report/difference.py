@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 import typing
@@ -19,15 +20,27 @@ NOT_THERE = "not there"
 Data = typing.Dict[str, typing.Any]
 
 #: kinds of facts of nodes that are compared, and how a reader calls them. HCAs after the network was made show its VFs
-KINDS = {"hcas_after_network": "", "hcas": "", "platform": "platform", "firmware": "firmware", "subnets": "subnet manager of", "containerd": "containerd"}
-#: differ between any two runs and mean nothing: counts that rise by themselves, numbers that a device or a boot draws anew, and what pods have just now
-IGNORED = ("activity", "queue_pair", "changes", "held", "boot")
+KINDS = {
+    "hcas_after_network": "",
+    "hcas": "",
+    "platform": "platform",
+    "firmware": "firmware",
+    "bios": "BIOS",
+    "subnets": "subnet manager of",
+    "neighbours": "neighbours",
+    "containerd": "containerd",
+}
+#: differ between any two runs and mean nothing: counts that rise by themselves, numbers that a device or a boot draws anew, what pods have just now,
+#: and whom a kernel has heard of lately
+IGNORED = ("activity", "queue_pair", "changes", "held", "boot", "hardware_addresses")
 # a list of such things is compared thing by thing: the first of these keys that all have names one
-_NAMES = (("rdma_device", "port"), ("name",), ("address",), ("number",))
+_NAMES = (("rdma_device", "port"), ("name",), ("address",), ("number",), ("key",))
 # word for one thing of a list
 _WORDS = {"hcas": "", "ports": "port", "netdevs": "netdev", "functions": "function"}
 #: lines on a terminal; the file has all
 MOST_LINES = 200
+#: nodes without a topology that a line names
+_MOST_UNREAD = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +119,7 @@ def _of_node(
         if one is None or other is None:
             found += _changed(node, kind, *("not looked at" if item is None else "looked at" for item in (one, other)))
         elif one["error"] or other["error"]:
-            found += _changed(node, kind, *(item["error"] or "seen" for item in (one, other)))
+            found += _unlike(node, kind, *(item["error"] or "seen" for item in (one, other)))
         else:
             found += _data(node, [word], one["value"], other["value"])
     return found
@@ -143,27 +156,75 @@ def _by_name(data: typing.Any) -> typing.Optional[typing.Dict[str, typing.Any]]:
 
 
 def _cables(before: Snapshot, after: Snapshot) -> typing.List[Difference]:
-    first, second = _links(before), _links(after)
-    if first is None or second is None:
-        return []
-    found: typing.List[Difference] = []
-    for ends in sorted({*first, *second}):
-        found += _changed("fabric", f"link {ends}", first.get(ends, NOT_THERE), second.get(ends, NOT_THERE))
+    """Links by the GUIDs at their ends: switches may have one description. What only one of the runs saw is compared with nothing."""
+    first, second = _Cables.of(before), _Cables.of(after)
+    if not (first.seen and second.seen):
+        return _unlike("fabric", "topology", first.state, second.state)
+    found = [*_unlike("fabric", "topology", first.state, second.state)] if first.unread or second.unread else []
+    named = {**second.names, **first.names}
+    count = collections.Counter(named.values())
+    for guid in sorted(first.names.keys() & second.names.keys()):
+        found += _changed("fabric", f"name of {guid}", first.names[guid], second.names[guid])
+
+    def called(end: _End) -> str:
+        name = named.get(end[0]) or end[0]
+        return f"{name}{f' ({end[0]})' if count[name] > 1 else ''} port {end[1]}"
+
+    words = {ends: " - ".join(sorted(map(called, ends))) for ends in {*first.links, *second.links}}
+    for ends in sorted(words, key=lambda ends: (words[ends], ends)):
+        found += _changed("fabric", f"link {words[ends]}", first.links.get(ends, NOT_THERE), second.links.get(ends, NOT_THERE))
     return found
 
 
-def _links(run: Snapshot) -> typing.Optional[typing.Dict[str, str]]:
-    """Width and speed of each link by its ends, from all that nodes see; None where none looked."""
-    seen = [item["topology"] for fact in run.facts.get("topologies", {}).values() for item in fact["value"] or () if item.get("topology")]
-    if not seen:
-        return None
-    found: typing.Dict[str, str] = {}
-    for topology in seen:
-        names = {node["guid"]: node["description"] or node["guid"] for node in topology["nodes"]}
-        for link in topology["links"]:
-            ends = sorted(f"{names.get(end['guid'], end['guid'])} port {end['port']}" for end in (link["a"], link["b"]))
-            found[" - ".join(ends)] = f"{link['width'] or '?'}x {link['speed'] or '?'}"
-    return found
+#: GUID and number of a port
+_End = typing.Tuple[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Cables:
+    """What all nodes of a run see of the cables.
+
+    :ivar seen: whether any of them saw a topology
+    :ivar unread: why others did not
+    :ivar names: by GUID
+    :ivar links: width and speed by both ends
+    """
+
+    seen: bool
+    unread: typing.Tuple[str, ...]
+    names: typing.Mapping[str, str]
+    links: typing.Mapping[typing.Tuple[_End, ...], str]
+
+    @property
+    def state(self) -> str:
+        return f"not known: {'; '.join(self.unread[:_MOST_UNREAD])}" if self.unread else "seen" if self.seen else "not looked at"
+
+    @classmethod
+    def of(cls, run: Snapshot) -> _Cables:
+        unread: typing.List[str] = []
+        names: typing.Dict[str, str] = {}
+        links: typing.Dict[typing.Tuple[_End, ...], str] = {}
+        seen = False
+        for node, fact in run.facts.get("topologies", {}).items():
+            unread += [f"{node}: {fact['error']}"] if fact["error"] else []
+            for item in fact["value"] or ():
+                topology = item.get("topology")
+                if not topology:
+                    unread += [f"{node} {item['rdma_device']}: {item['error']}"] if item.get("error") else []
+                    continue
+                seen = True
+                names.update((each["guid"], each["description"] or each["guid"]) for each in topology["nodes"])
+                for link in topology["links"]:
+                    ends = tuple(sorted((end["guid"], end["port"]) for end in (link["a"], link["b"])))
+                    links[ends] = f"{link['width'] or '?'}x {link['speed'] or '?'}"
+        return cls(seen, tuple(unread), names, links)
+
+
+def _unlike(node: str, what: str, before: str, after: str) -> typing.List[Difference]:
+    """What is not known in both runs is not compared, and so not the same."""
+    if before == after and before not in ("seen", "not looked at"):
+        return [Difference(node, what, before, f"{after} (not compared)")]
+    return _changed(node, what, before, after)
 
 
 def _words(path: typing.Iterable[str]) -> str:

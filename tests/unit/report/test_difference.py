@@ -114,6 +114,75 @@ def test_cables() -> None:
     assert [(item.before, item.after) for item in differences(before, after)] == [("4x NDR", "not there"), ("not there", "4x HDR")]
 
 
+def clos(*hosts: int) -> typing.Dict[str, typing.Any]:
+    """Two leaves of one description, each with an uplink, and hosts by the leaf (1 or 2) that each is cabled to."""
+    nodes = [{"guid": "0x9", "description": "spine"}, *({"guid": f"0x{leaf}", "description": "Quantum Mellanox Technologies"} for leaf in (1, 2))]
+    nodes += [{"guid": f"0xa{number}", "description": f"worker-{number} mlx5_0"} for number in range(len(hosts))]
+    links = [{"a": {"guid": f"0x{leaf}", "port": 40}, "b": {"guid": "0x9", "port": leaf}, "width": 4, "speed": "NDR"} for leaf in (1, 2)]
+    for number, leaf in enumerate(hosts):
+        links.append({"a": {"guid": f"0x{leaf}", "port": 1 + number // 2}, "b": {"guid": f"0xa{number}", "port": 1}, "width": 4, "speed": "NDR"})
+    return {"nodes": nodes, "links": links}
+
+
+def cabled(topology: typing.Optional[typing.Dict[str, typing.Any]], error: typing.Optional[str] = None) -> Snapshot:
+    made = run()
+    typing.cast(typing.Any, made.facts)["topologies"] = {"worker-1": seen([{"rdma_device": "mlx5_0", "port": 1, "topology": topology, "error": error}])}
+    return made
+
+
+def test_switches_of_one_description_are_told_apart_by_their_guid() -> None:
+    """All hosts change places with those of the other leaf, at the same ports."""
+    found = differences(cabled(clos(1, 2, 1, 2)), cabled(clos(2, 1, 2, 1)))
+    assert len(found) == 8 and found[0] == Difference(
+        "fabric", "link Quantum Mellanox Technologies (0x1) port 1 - worker-0 mlx5_0 port 1", "4x NDR", "not there"
+    )
+
+
+def test_an_uplink_of_switches_of_one_description_that_is_gone() -> None:
+    after = clos(1, 2)
+    del after["links"][1]
+    assert differences(cabled(clos(1, 2)), cabled(after)) == [
+        Difference("fabric", "link Quantum Mellanox Technologies (0x2) port 40 - spine port 2", "4x NDR", "not there")
+    ]
+
+
+def test_a_switch_that_is_called_otherwise_has_the_same_cables() -> None:
+    after = clos(1, 2)
+    after["nodes"][0]["description"] = "spine-1"
+    assert differences(cabled(clos(1, 2)), cabled(after)) == [Difference("fabric", "name of 0x9", "spine", "spine-1")]
+
+
+def test_cables_that_one_run_did_not_see_are_not_the_same() -> None:
+    whole, blind, none = cabled(clos(1, 2)), cabled(None, "ibnetdiscover: timed out"), run()
+    typing.cast(typing.Any, none.facts)["topologies"] = {}
+    error = "not known: worker-1 mlx5_0: ibnetdiscover: timed out"
+    assert differences(whole, none) == [Difference("fabric", "topology", "seen", "not looked at")]
+    assert differences(none, whole) == [Difference("fabric", "topology", "not looked at", "seen")]
+    assert differences(whole, blind) == [Difference("fabric", "topology", "seen", error)]
+    assert differences(blind, blind) == [Difference("fabric", "topology", error, f"{error} (not compared)")]
+    assert differences(none, none) == []
+
+
+def test_bios_and_switch_ports_are_compared() -> None:
+    """What one run did not see is no equality, and neither is what both could not read."""
+    before, after = run(), run()
+    attribute = {"name": "SriovGlobalEnable", "current": "Enabled"}
+    for snapshot, value in ((before, "Enabled"), (after, "Disabled")):
+        settings = [{"key": "sriov", "attributes": [{**attribute, "current": value}], "looked_for": []}]
+        facts = typing.cast(typing.Any, snapshot.facts)
+        facts["bios"] = {"worker-1": seen({"version": "1.8.2", "settings": settings}), "worker-2": seen(None, "HTTP 401")}
+        netdevs = [{"name": "eth2", "switch_ports": [{"chassis": f"leaf of {value}", "port": "1"}], "hardware_addresses": [value]}]
+        facts["neighbours"] = {"worker-1": seen({"netdevs": netdevs})}
+    ports = [f'{{"chassis": "leaf of {value}", "port": "1"}}' for value in ("Enabled", "Disabled")]
+    assert differences(before, after) == [
+        Difference("worker-1", "BIOS settings sriov attributes SriovGlobalEnable current", "Enabled", "Disabled"),
+        Difference("worker-1", "neighbours netdev eth2 switch_ports", *ports),
+        Difference("worker-2", "bios", "HTTP 401", "HTTP 401 (not compared)"),
+    ]
+    typing.cast(typing.Any, after.facts)["bios"] = {}
+    assert Difference("worker-1", "bios", "looked at", "not looked at") in differences(before, after)
+
+
 def test_intent_and_versions() -> None:
     before = run(fabrics=[{"name": "compute", "virtual_functions": 8}], versions={"linerate.rdma": "1.0.0"})
     after = run(fabrics=[{"name": "compute", "virtual_functions": 4}], versions={"linerate.rdma": "1.1.0"}, check_mode=True)
