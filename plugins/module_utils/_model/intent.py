@@ -231,6 +231,7 @@ class Fabric:
     :ivar rails: HCA k of each node is on the leaf of the others' HCA k; or none are planned, and no cabling is wrong
     :ivar routing: of InfiniBand: what goes to a LID takes the one way of the forwarding tables (static), or switches choose among several (adaptive).
         None: not known, and nothing that is read tells it
+    :ivar uplinks: of InfiniBand: links that each leaf has to other switches; None: as many as the leaves beside it
     """
 
     name: str
@@ -243,6 +244,7 @@ class Fabric:
     pods_per_node: typing.Optional[int] = None
     rails: typing.Literal["leaf", "none"] = "leaf"
     routing: typing.Optional[typing.Literal["static", "adaptive"]] = None
+    uplinks: typing.Optional[int] = None
     mtu: typing.Optional[int] = None
     rdma: bool = True
     roce: typing.Optional[Roce] = None

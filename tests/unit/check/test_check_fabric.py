@@ -505,6 +505,27 @@ def test_a_leaf_with_fewer_uplinks_than_those_beside_it() -> None:
     assert "spine-1 (0 of 1)" in finding.why
 
 
+@pytest.mark.parametrize(("uplinks", "lost", "status"), [(4, 0, "pass"), (3, 1, "pass"), (4, 1, "fail"), (None, 1, "pass")])
+def test_a_spine_that_all_leaves_lack_is_told_by_the_number_of_uplinks_in_the_intent(uplinks: typing.Optional[int], lost: int, status: str) -> None:
+    world_nodes, subnets, topology = recabled(2, (), 4)
+    dead = [node.guid for node in topology.nodes if node.description.startswith("spine-")][:lost]
+    links = tuple(link for link in topology.links if link.b.guid not in dead)
+    left = Topology(tuple(node for node in topology.nodes if node.guid not in dead), links)
+    seen_of = world.seen_topologies(left, capabilities=SeenCapabilities(links=2 * len(links)))
+    wanted = world.intent(dataclasses.replace(world.fabric(), uplinks=uplinks))
+    found = [
+        finding
+        for finding in fabrics(wanted, nodes=world_nodes, subnets=subnets, topologies={"worker-1": ObservedTopologies(seen_of)})
+        if finding.check == "fabric.uplinks"
+    ]
+    assert {finding.status for finding in found} == {status}
+    if status == "fail":
+        assert [finding.subject for finding in found] == ["leaf-1", "leaf-2", "leaf-3", "leaf-4"]
+        assert (found[0].measured, found[0].expected) == ("3 links to other switches", "4 links") and "spine-4 (1)" in found[0].why
+    elif uplinks is None:
+        assert "only uplinks of the intent tells" in found[0].expected
+
+
 def test_two_leaves_tell_a_cut_uplink_of_one() -> None:
     """The largest of what the others have: what is missing can't be more than there was."""
     world_nodes, subnets, topology = recabled(2, ())

@@ -164,6 +164,15 @@ def test_a_topology_whose_links_end_at_no_node_of_it_is_not_whole() -> None:
         assert (finding.status, finding.subject, finding.measured) == ("unknown", "compute links", "1 ends of links without a node")
 
 
+def test_a_topology_that_does_not_hang_together_is_no_walk() -> None:
+    topology = world.topology()
+    island = (FabricNode("Switch", "0x0000000000000f01", "leaf-9", 65, 901), FabricNode("Ca", "0x0000000000000f02", "other-1 mlx5_0", 1))
+    link = Link(LinkEnd("Switch", island[0].guid, 1, 901), LinkEnd("Ca", island[1].guid, 1, 902, island[1].guid), 4, "NDR")
+    finding = one(seen(dataclasses.replace(topology, nodes=(*topology.nodes, *island), links=(*topology.links, link))), "fabric.topology", "links")
+    assert (finding.status, finding.subject, finding.measured) == ("unknown", "compute links", "2 parts without a link between them")
+    assert "leaf-9, other-1 mlx5_0" in finding.why
+
+
 def test_a_port_without_a_guid_is_not_looked_up() -> None:
     findings = fabrics(nodes=two(ObservedHcas(world.node(1)), ObservedHcas(world.node(2, mlx5_0=world.hca(2, 0, guid=None)))))
     assert of(findings, "fabric.hca") == {"worker-2 mlx5_0": "unknown", "worker-1 compute": "pass", "worker-2 compute": "pass"}

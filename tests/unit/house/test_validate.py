@@ -413,6 +413,7 @@ def test_any_well_typed_intent_is_judged(fabrics: typing.Any, change: typing.Dic
         ({"virtual_functions": 128}, "numbers"),
         ({"mtu": 576}, "numbers"),
         ({"mtu": 65520}, "numbers"),
+        ({"uplinks": 254}, "numbers"),
         ({"line_rate__fraction": 1.0}, "line_rate"),
         ({"line_rate__fleet_fraction": 1.0}, "line_rate"),
         ({"line_rate__expected_gbps": 10}, "line_rate"),
@@ -430,6 +431,8 @@ def test_the_last_value_that_is_right_passes(fabrics: typing.Any, change: typing
     ("change", "key"),
     [
         ({"select__hcas_per_node": 65}, "numbers on rdma_fabrics[0].select.hcas_per_node"),
+        ({"uplinks": 0}, "numbers on rdma_fabrics[0].uplinks"),
+        ({"uplinks": 255}, "numbers on rdma_fabrics[0].uplinks"),
         ({"mtu": 575}, "numbers on rdma_fabrics[0].mtu"),
         ({"mtu": 65521}, "numbers on rdma_fabrics[0].mtu"),
         ({"line_rate__fraction": 0}, "line_rate on rdma_fabrics[0].line_rate.fraction"),

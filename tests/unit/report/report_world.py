@@ -200,6 +200,9 @@ def _topologies(world: World) -> typing.Dict[str, ObservedTopologies]:
     for rail in range(world.rails):
         for spine in range(spines):
             nodes.append(FabricNode("Switch", _guid(4, rail, spine), f"spine-{rail}-{spine + 1}", 65, 2000 + rail * 100 + spine))
+        if rail:
+            # a discovery walks from link to link
+            links.append(Link(LinkEnd("Switch", _guid(4, rail - 1, 0), 64), LinkEnd("Switch", _guid(4, rail, 0), 63), 4, "NDR"))
         for leaf in range(leaves):
             guid = _guid(3, rail, leaf)
             nodes.append(FabricNode("Switch", guid, f"leaf-{rail}-{leaf + 1}", 65, 3000 + rail * 100 + leaf))

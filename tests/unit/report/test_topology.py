@@ -44,10 +44,10 @@ def test_switches_are_above_the_nodes_and_every_link_counts() -> None:
         ["leaf-0-1", "leaf-0-2", "leaf-1-1", "leaf-1-2"],
         ["node-1", "node-2", "node-3", "node-4"],
     ]
-    # 8 HCAs, and 4 leaves with 2 cables to each of 2 spines
-    assert sum(edge.links for edge in shown.edges) == 8 + 16
-    assert {edge.links for edge in shown.edges if edge.rail is None} == {2}
-    assert shown.words == "4 nodes, 4 leaves, 4 switches above, 24 links"
+    # 8 HCAs, 4 leaves with 2 cables to each of 2 spines, and a cable from rail to rail
+    assert sum(edge.links for edge in shown.edges) == 8 + 16 + 1
+    assert {edge.links for edge in shown.edges if edge.rail is None} == {1, 2}
+    assert shown.words == "4 nodes, 4 leaves, 4 switches above, 25 links"
     assert marked(shown) == [] and bad(shown) == []
 
 
@@ -85,7 +85,7 @@ def test_cut_leaf_and_slow_hca_of_a_run_are_marked() -> None:
 def test_large_fabric_is_folded_and_what_is_marked_stands_alone() -> None:
     shown = drawing(chart(World(nodes=72, rails=2, on_leaf=4)), [says("bandwidth.suspect", "compute node-07 mlx5_0"), says("fabric.uplinks", "leaf-1-3")])
     assert [[item.name for item in row] for row in shown.rows[1:]] == [["18 switches", "17 switches", "leaf-1-3"], ["71 nodes", "node-07"]]
-    assert sum(edge.links for edge in shown.edges) == 2 * 72 + 36 * 4, "folded links are still counted"
+    assert sum(edge.links for edge in shown.edges) == 2 * 72 + 36 * 4 + 1, "folded links are still counted"
     assert len(figure(shown)) < 8000
 
 

@@ -307,11 +307,11 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Run ibnetdiscover by hand on a node of the fabric, as root. If it fails there as well, follow its error; else run the stage again.",
     ),
     "fabric.uplinks": Explanation(
-        means="A leaf has fewer links to other switches than its like. Nodes below it share less bandwidth to the rest.",
-        measured="Links from each leaf of the fabric to other switches, against the most frequent number among comparable leaves.",
+        means="A leaf has fewer links to other switches than the intent says, or than its like. Nodes below it share less bandwidth to the rest.",
+        measured="Links from each leaf to other switches, against `uplinks` of the fabric, else the most frequent number among comparable leaves.",
         causes=(
             "A cable between leaf and spine is pulled, or a port is down.",
-            "A spine or line card is off.",
+            "A spine or line card is off. A spine that is off takes a link from each leaf: only `uplinks` of the fabric tells it.",
             "The leaf is cabled otherwise by plan.",
         ),
         look=(

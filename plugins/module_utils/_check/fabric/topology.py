@@ -238,9 +238,9 @@ def _switch_links(topology: Topology) -> typing.List[Link]:
 
 
 def _check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: Way) -> typing.List[Finding]:
-    """A leaf with fewer links to other switches than most of the leaves that share a switch with it.
+    """A leaf with fewer links to other switches than the intent says, else than most of the leaves that share a switch with it.
 
-    Only leaves with HCAs of the fabric are compared: one for storage is built otherwise.
+    Only leaves with HCAs of the fabric are compared: one for storage is built otherwise. What all of them lack, such as one spine, only the intent tells.
     """
     uplinks: typing.Dict[str, typing.Counter[str]] = {leaf: collections.Counter() for leaf in sorted(way.leaves)}
     for link in _switch_links(topology):
@@ -253,7 +253,12 @@ def _check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: Way) -
         own = sum(count.values())
         siblings = [other for name, other in uplinks.items() if name != leaf and own < most and not count.keys().isdisjoint(other)]
         usual = _usual([sum(other.values()) for other in siblings]) if siblings else own
-        if own >= usual:
+        wanted = fabric.uplinks
+        if wanted is not None and own < wanted:
+            has = ", ".join(f"{names.node(guid)} ({count[guid]})" for guid in sorted(count)) or "none"
+            why = f"The intent says that each leaf has {wanted} links to other switches (uplinks). This one has links to: {has}."
+            findings.append(Finding("fabric.uplinks", names.node(leaf), FAIL, f"{own} links to other switches", f"{wanted} links", why, _OF_UPLINKS))
+        if own >= usual or wanted is not None:
             continue
         missing = [
             f"{names.node(guid)} ({count[guid]} of {most_have})"
@@ -262,11 +267,14 @@ def _check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: Way) -
             if count[guid] < most_have
         ]
         why = f"Most leaves beside it have {usual} links to other switches. Fewer than the others has it to: {', '.join(missing) or 'no one switch'}."
-        remedy = "See the ports of both switches (iblinkinfo --down), and seat or replace the cable."
-        findings.append(Finding("fabric.uplinks", names.node(leaf), FAIL, f"{own} links to other switches", f"{usual} links", why, remedy))
-    return findings or [
-        ok("fabric.uplinks", fabric.name, f"{len(uplinks)} leaves, {most} links to other switches each at most", "as many as the leaves beside it")
-    ]
+        findings.append(Finding("fabric.uplinks", names.node(leaf), FAIL, f"{own} links to other switches", f"{usual} links", why, _OF_UPLINKS))
+    expected = "as many as the leaves beside it; what all lack only uplinks of the intent tells"
+    if fabric.uplinks is not None:
+        expected = f"{fabric.uplinks} at least, as the intent says"
+    return findings or [ok("fabric.uplinks", fabric.name, f"{len(uplinks)} leaves, {most} links to other switches each at most", expected)]
+
+
+_OF_UPLINKS = "See the ports of both switches (iblinkinfo --down), and seat or replace the cable."
 
 
 def _usual(numbers: typing.Sequence[int]) -> int:

@@ -9,17 +9,41 @@ import typing
 from ..._model.fabric import Topology
 from ..._model.findings import UNKNOWN, Finding
 from ..._model.intent import Fabric
-from .names import some
+from .names import Names, some
 
 
 def check_whole(fabric: Fabric, topology: Topology) -> typing.List[Finding]:
-    """Nothing where each end of a link is a node of its kind. A node without a link may be anybody's."""
+    """Nothing where each end of a link is a node of its kind, and all links hang together. A node without a link may be anybody's."""
     kinds = {node.guid: node.kind for node in topology.nodes}
     ends = {(end.guid, end.kind) for link in topology.links for end in (link.a, link.b)}
     strange = sorted(f"{kind or 'something'} {guid or 'without a GUID'}" for guid, kind in ends if kinds.get(guid) != kind)
-    if not strange:
-        return []
-    why = f"Links end at what is not among the nodes, or is there as something else: {some(strange)}. What else the discovery has missed is not known."
+    subject = f"{fabric.name} links"
     remedy = "Run ibnetdiscover by hand on a node of the fabric, as root, and run the stage again."
-    measured, expected = f"{len(strange)} ends of links without a node", "a node at each end of a link"
-    return [Finding("fabric.topology", f"{fabric.name} links", UNKNOWN, measured, expected, why, remedy)]
+    if strange:
+        why = f"Links end at what is not among the nodes, or is there as something else: {some(strange)}. What else the discovery has missed is not known."
+        measured, expected = f"{len(strange)} ends of links without a node", "a node at each end of a link"
+        return [Finding("fabric.topology", subject, UNKNOWN, measured, expected, why, remedy)]
+    parts = sorted(_parts(topology), key=len)
+    if len(parts) > 1:
+        names = Names(topology)
+        away = [names.node(guid) for part in parts[:-1] for guid in sorted(part)]
+        why = f"A discovery walks from link to link, and no link leads to these: {some(away)}. What else it has missed is not known."
+        return [Finding("fabric.topology", subject, UNKNOWN, f"{len(parts)} parts without a link between them", "one that hangs together", why, remedy)]
+    return []
+
+
+def _parts(topology: Topology) -> typing.List[typing.Set[str]]:
+    """The GUIDs that links connect, by part."""
+    beside: typing.Dict[str, typing.Set[str]] = {}
+    for link in topology.links:
+        beside.setdefault(link.a.guid, set()).add(link.b.guid)
+        beside.setdefault(link.b.guid, set()).add(link.a.guid)
+    parts, left = [], set(beside)
+    while left:
+        part, edge = set(), {left.pop()}
+        while edge:
+            part |= edge
+            edge = {guid for near in edge for guid in beside[near]} - part
+        parts.append(part)
+        left -= part
+    return parts

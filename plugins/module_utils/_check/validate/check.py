@@ -89,6 +89,8 @@ _CPUS = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,9})\]", re.ASCII)
 _PCI_ID = re.compile(r"[0-9a-f]{4}")
 
+#: ports of a switch of InfiniBand are numbered in 8 bits
+_MOST_UPLINKS = 254
 # the Mellanox plugin of the operator raises NUM_OF_VFS up to this; no other NIC that it knows has more
 _MOST_VIRTUAL_FUNCTIONS = 128
 
@@ -339,7 +341,7 @@ def _enough(fabric: Fabric, place: str, items: typing.Tuple[str, ...]) -> typing
 
 
 def _check_numbers(fabric: Fabric, path: str) -> typing.List[Finding]:
-    findings = told_by((_hcas, _functions, _mtu), fabric, path)
+    findings = told_by((_hcas, _functions, _mtu, _uplinks), fabric, path)
     return findings or [ok("validate.numbers", path, f"{fabric.select.hcas_per_node} HCAs, {pods_on_a_node(fabric)} pods a node", "numbers that an HCA can do")]
 
 
@@ -357,6 +359,13 @@ def _functions(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
 def _mtu(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     if fabric.mtu is not None:
         yield from _within(f"{path}.mtu", fabric.mtu, 576, 65520, "bytes")
+
+
+def _uplinks(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    if fabric.uplinks is not None and not 1 <= fabric.uplinks <= _MOST_UPLINKS:
+        why = "No switch has so many ports for it, and a leaf without any leads nowhere."
+        remedy = "Correct the number, or leave it out where one switch has all nodes."
+        yield _bad("numbers", f"{path}.uplinks", f"{fabric.uplinks} links", f"1 to {_MOST_UPLINKS} links", why, remedy)
 
 
 def _within(place: str, value: int, low: int, high: int, unit: str) -> typing.Iterator[Finding]:

@@ -40,7 +40,7 @@ def check(fabric: Fabric, path: str) -> typing.List[Finding]:
     """
     findings = [
         finding
-        for rule in (_foreign, _functions, _resource, _addresses, _network, _select, _rdma, _routing, _interface, _rates)
+        for rule in (_foreign, _functions, _resource, _addresses, _network, _select, _rdma, _routing, _uplinks, _interface, _rates)
         for finding in told(_told, rule, fabric, path)
     ]
     return findings or [ok("validate.profile", path, fabric.profile, f"the keys that one of these takes: {', '.join(PROFILES)}")]
@@ -103,6 +103,11 @@ def _select(fabric: Fabric) -> typing.Iterator[Mistake]:
 def _rdma(fabric: Fabric) -> typing.Iterator[Mistake]:
     if fabric.profile == "rdma_shared" and not fabric.rdma:
         yield "rdma", "false", "true", "Without RDMA this is the profile macvlan or ipoib."
+
+
+def _uplinks(fabric: Fabric) -> typing.Iterator[Mistake]:
+    if fabric.uplinks is not None and not is_infiniband(fabric):
+        yield "uplinks", str(fabric.uplinks), f"none with {fabric.profile}", "Only the links of InfiniBand switches are read."
 
 
 def _routing(fabric: Fabric) -> typing.Iterator[Mistake]:
