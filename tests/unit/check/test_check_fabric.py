@@ -536,6 +536,23 @@ def test_two_leaves_tell_a_cut_uplink_of_one() -> None:
     assert (one(findings, "fabric.uplinks").status, one(findings, "fabric.uplinks").subject) == ("fail", "leaf-2")
 
 
+@pytest.mark.parametrize("spines", [("spine-1",), ("spine-1", "spine-2")])
+def test_errors_of_our_links_fail_also_where_a_storage_node_is_cabled_to_the_spine(spines: typing.Sequence[str]) -> None:
+    def storage(topology: Topology) -> Topology:
+        nodes, links = list(topology.nodes), list(topology.links)
+        for place, top in enumerate(node for node in topology.nodes if node.description in spines):
+            host = f"0x{0x900 + place:016x}"
+            nodes.append(FabricNode("Ca", host, f"storage-{place} mlx5_0", 1))
+            links.append(dataclasses.replace(links[0], a=LinkEnd("Switch", top.guid, 40, top.lid), b=LinkEnd("Ca", host, 1, 901 + place, host)))
+        return Topology(tuple(nodes), tuple(links))
+
+    ends = 64
+    bad = PortErrors("0x0000000000000200", 60, {"SymbolErrorCounter": 90000}, True)
+    errors = SeenErrors(ErrorReport((), ends), ErrorReport((bad,), ends), 10.0)
+    finding = one(cabled(2, change=storage, errors=errors, capabilities=SeenCapabilities(links=ends)), "fabric.errors_growing")
+    assert (finding.status, finding.subject) == ("fail", "leaf-1 port 60")
+
+
 def test_a_leaf_for_storage_has_as_many_uplinks_as_it_was_given() -> None:
     """No HCA of the fabric is behind it, so neither its uplinks nor their rate are any of the run's business."""
 

@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import time
+import typing
+
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.way import Way
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, Membership, resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology, UnreadPort
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
@@ -46,3 +49,55 @@ def test_the_ends_that_a_query_was_about() -> None:
     assert way.ends_of([UnreadPort(90, 255)]) == {(SPINE.guid, number) for number in (1, 2, 3, 4)}
     assert way.knows(UnreadPort(90, 2)) and not way.knows(UnreadPort(90, 9)) and not way.knows(UnreadPort(4711, 1))
     assert way.far[SPINE.guid, 2] == ("0x0000000000000901", 60)
+
+
+def switch(number: int) -> str:
+    return f"0x{number:016x}"
+
+
+def tree(
+    *links: typing.Tuple[int, int], ours: typing.Sequence[int] = (), others: typing.Sequence[int] = ()
+) -> typing.Tuple[Way, typing.Set[typing.Tuple[int, int]]]:
+    """Switches by their numbers with these links, below some of which are HCAs of ours, or of others. Gives the links that are ours as well."""
+    nodes = [FabricNode("Switch", switch(number), f"switch-{number}", 65) for number in sorted({end for link in links for end in link})]
+    made = [Link(LinkEnd("Switch", switch(a), 100 + b), LinkEnd("Switch", switch(b), 100 + a), 4, "NDR") for a, b in links]
+    hcas = [world.hca(1, 0, guid=f"0x{0xA000 + number:016x}") for number in ours]
+    for place, (number, kind) in enumerate([*((number, 0xA000) for number in ours), *((number, 0xB000) for number in others)]):
+        guid = f"0x{kind + number:016x}"
+        nodes.append(FabricNode("Ca", guid, f"host-{place}", 1))
+        made.append(Link(LinkEnd("Ca", guid, 1, None, guid), LinkEnd("Switch", switch(number), 1), 4, "NDR"))
+    members = {f"worker-{place}": (Member(0, hca, hca.ports[0]),) for place, hca in enumerate(hcas)}
+    way = Way(Membership("compute", (), members), Topology(tuple(nodes), tuple(made)))
+    return way, {link for link in links if (switch(link[0]), 100 + link[1]) in way.ours}
+
+
+TWO_TIERS = ((1, 11), (1, 12), (2, 11), (2, 12), (3, 11), (3, 12))
+#: two pods of two leaves and two switches above them, and two at the top
+THREE_TIERS = (
+    *((1, 11), (1, 12), (2, 11), (2, 12), (3, 13), (3, 14), (4, 13), (4, 14)),
+    *((11, 21), (11, 22), (12, 21), (12, 22), (13, 21), (13, 22), (14, 21), (14, 22)),
+)
+
+
+def test_a_spine_to_which_others_are_cabled_lies_between_our_leaves() -> None:
+    """A storage node, or the host of a subnet manager, at each spine; the third leaf is of others alone."""
+    for others in ((11,), (11, 12), (3, 11, 12)):
+        assert tree(*TWO_TIERS, ours=(1, 2), others=others)[1] == set(TWO_TIERS[: 4 if 3 in others else 6])
+    # as a leaf of others
+    assert tree(*TWO_TIERS, ours=(1, 2), others=(3,))[1] == set(TWO_TIERS[:4])
+    # a leaf that is the only way between two of ours
+    assert tree((1, 2), (2, 3), ours=(1, 3), others=(2,))[1] == {(1, 2), (2, 3)}
+
+
+def test_at_the_top_of_three_tiers_only_what_leads_from_pod_to_pod_is_ours() -> None:
+    assert tree(*THREE_TIERS, ours=(1, 4), others=(11, 12, 13, 14, 21, 22))[1] >= set(THREE_TIERS[8:])
+    # ours are in one pod: nothing of theirs goes by the top, to which others are cabled
+    assert tree(*THREE_TIERS, ours=(1, 2), others=(3, 4, 21, 22))[1] == {*THREE_TIERS[:4]}
+
+
+def test_a_large_fabric_of_tenants_is_walked_in_time() -> None:
+    leaves, spines = range(1000, 1400), range(2000, 2040)
+    links = [(leaf, spine) for leaf in leaves for spine in spines]
+    began = time.monotonic()
+    _way, ours = tree(*links, ours=leaves[::2], others=(*leaves[1::2], *spines))
+    assert len(ours) == 200 * 40 and time.monotonic() - began < 60

@@ -7,9 +7,11 @@ A large fabric has other tenants, whose links are none of a run's business.
 
 from __future__ import annotations
 
+import functools
+import operator
 import typing
 
-from ..._model.fabric import Topology, UnreadPort
+from ..._model.fabric import Link, Topology, UnreadPort
 from ..fleet.hcas_of_fabric import Membership
 from ..fleet.places import End, end_of
 
@@ -19,6 +21,8 @@ ALL_PORTS = 255
 
 class Way:
     """Which ports matter to the fabric: those of its HCAs, and of the links between switches that its traffic may take.
+
+    A switch with HCAs of others alone is off the way, unless it lies between two leaves of ours.
 
     :ivar ours: both ends of these links
     :ivar leaves: GUIDs of the switches with HCAs of the fabric
@@ -50,8 +54,9 @@ class Way:
                     with_ours |= switches
                     self.ours |= {a, b}
         self.leaves = with_ours
-        # a leaf of others alone carries nothing of ours
+        # a leaf of others alone carries nothing of ours; a spine to which a storage node is cabled lies between our leaves all the same
         foreign = with_hcas - with_ours
+        foreign -= _between(with_ours, foreign, between)
         for link in between:
             if not {link.a.guid, link.b.guid} & foreign:
                 self.ours |= {end_of(link.a), end_of(link.b)}
@@ -61,3 +66,31 @@ class Way:
 
     def knows(self, port: UnreadPort) -> bool:
         return bool(self.ends_of((port,)))
+
+
+def _between(leaves: typing.Set[str], asked: typing.Set[str], links: typing.Sequence[Link]) -> typing.Set[str]:
+    """Those of some switches that lie on a shortest way between two leaves.
+
+    One bit stands for each leaf, so that all of them are walked from at once: a large fabric has hundreds.
+    """
+    if not asked or len(leaves) < 2:
+        return set()
+    near: typing.Dict[str, typing.Set[str]] = {guid: set() for guid in (*leaves, *asked)}
+    for link in links:
+        near.setdefault(link.a.guid, set()).add(link.b.guid)
+        near.setdefault(link.b.guid, set()).add(link.a.guid)
+    order = sorted(leaves)
+    bits = {leaf: 1 << number for number, leaf in enumerate(order)}
+    # by number of steps the leaves that are so near, or nearer
+    within = [{guid: bits.get(guid, 0) for guid in near}]
+    while len(within) < 2 or within[-1] != within[-2]:
+        last = within[-1]
+        within.append({guid: functools.reduce(operator.or_, (last[other] for other in others), last[guid]) for guid, others in near.items()})
+    found = set()
+    for guid in asked:
+        at = {steps: within[steps][guid] & ~within[steps - 1][guid] for steps in range(1, len(within))}
+        ways = ((order[number], one, other) for one in at for other in at for number in range(len(order)) if at[one] >> number & 1)
+        # by way of it leaf and other leaf are that far apart; it is on a shortest way if they are no nearer without it
+        if any(at[other] & ~within[min(one + other, len(within)) - 1][leaf] & ~bits[leaf] for leaf, one, other in ways):
+            found.add(guid)
+    return found
