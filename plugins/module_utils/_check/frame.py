@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 
 from .._model.facts import FactCount, RunStart
@@ -14,8 +15,12 @@ from .._model.load import LoadError, load, to_data
 from .._model.records import CLOSED, OPEN, PENDING, Record
 from .._parse.intent import IntentError, parse_intent
 from .._parse.kubernetes.refusal import explain
+from .mended import may_mend
 from .stages import TABLE
 from .validate import check as validate
+
+#: the API server, by RBAC, and a module that names the file with the right
+_DENIED = re.compile(r"forbidden: User |docs/rbac/")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,9 +54,9 @@ class StageContext:
     check_mode: bool
     records: typing.Dict[str, Record]
 
-    def waits(self) -> bool:
-        """Whether, in check mode, an earlier stage would first have to make something."""
-        return self.check_mode and any(record.changes for record in self.records.values() if _is_before(record.stage, self.stage))
+    def waits_for(self) -> typing.Set[str]:
+        """The earlier stages that, in check mode, would first have to make something."""
+        return {record.stage for record in self.records.values() if self.check_mode and record.changes and _is_before(record.stage, self.stage)}
 
 
 def ground_of(start: RunStart) -> validate.Facts:
@@ -125,7 +130,7 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
     :param error: what failed, in one text: the task and its message
     """
     why = "A task of the stage failed, so nothing after it was looked at."
-    if context.waits():
+    if context.waits_for():
         why += " In check mode it may have missed what an earlier stage would make."
     remedy = "Read the text beside 'measured', correct its cause, and run the stage again."
     cause = explain(error)
@@ -137,7 +142,9 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
         waivers = raw.intent().waivers
     except IntentError:
         waivers = ()
-    return dataclasses.replace(record_of(context, (finding,), waivers), error=error)
+    record = dataclasses.replace(record_of(context, (finding,), waivers), error=error)
+    # no change of a run gives a right
+    return dataclasses.replace(record, gate=CLOSED) if _DENIED.search(error) else record
 
 
 def _skipped(context: StageContext, closed_by: str) -> Record:
@@ -160,7 +167,8 @@ def record_of(
     """The findings of a stage, judged."""
     gate = judge(findings, waivers)
     state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED
-    if not gate.open and context.check_mode and (changes or context.waits()):
+    changed = {*context.waits_for(), *([context.stage] if changes else ())} if context.check_mode else set()
+    if not gate.open and changed and all(may_mend(finding, changed) for finding in gate.closing()):
         state = PENDING
     return Record(
         stage=context.stage,

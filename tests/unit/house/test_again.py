@@ -206,9 +206,9 @@ def record(stage: str, gate: typing.Any = "open", **changes: typing.Any) -> Reco
 
 def test_a_stage_waits_for_what_earlier_stages_would_make_and_for_no_later_ones() -> None:
     fabric, network, host = (record(stage, changes=("made something",)) for stage in ("fabric", "network", "host"))
-    assert context("network", fabric, check_mode=True).waits()
-    assert not context("network", network, host, check_mode=True).waits()
-    assert not context("network", fabric).waits()
+    assert context("network", fabric, check_mode=True).waits_for() == {"fabric"}
+    assert not context("network", network, host, check_mode=True).waits_for()
+    assert not context("network", fabric).waits_for()
 
 
 def test_a_stage_is_kept_by_an_earlier_gate_and_not_by_its_own(fabrics: typing.Any) -> None:

@@ -9,7 +9,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import frame
+from ansible_collections.linerate.rdma.plugins.module_utils._check import frame, mended
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import CHECKS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
@@ -155,6 +156,50 @@ def test_check_mode_waits_for_what_would_be_made(fabrics: typing.Any) -> None:
     assert frame.judge_stage(context("network", check_mode=True), raw, failing).gate == "closed"
     # outside check mode, having made something excuses nothing
     assert frame.judge_stage(context("network"), raw, failing, ["policy storage was created"]).gate == "closed"
+
+
+@pytest.mark.parametrize(
+    ("stage", "made", "check", "status", "gate"),
+    [
+        # one sysctl that would change mends what it is about, and what is measured after it
+        ("tuning", "tuning", "tuning.memory", "fail", "pending"),
+        ("bandwidth", "tuning", "bandwidth.floor", "fail", "pending"),
+        ("operators", "tuning", "operators.rights", "fail", "closed"),
+        ("operators", "tuning", "operators.ready", "fail", "closed"),
+        ("network", "tuning", "network.address_overlap", "fail", "closed"),
+        ("network", "tuning", "network.intent", "fail", "closed"),
+        ("virtual_functions", "tuning", "virtual_functions.count", "fail", "closed"),
+        # no object that would be made gives rights, other ranges or another answer of the API server
+        ("operators", "operators", "operators.rights", "fail", "closed"),
+        ("operators", "operators", "operators.ready", "fail", "pending"),
+        ("network", "network", "network.address_overlap", "fail", "closed"),
+        ("network", "operators", "network.address_overlap", "unknown", "pending"),
+        ("network", "network", "network.disruption", "fail", "closed"),
+        ("network", "network", "network.policy_accepted", "fail", "closed"),
+        ("network", "network", "network.policy_accepted", "unknown", "pending"),
+        ("virtual_functions", "network", "virtual_functions.count", "fail", "pending"),
+        ("virtual_functions", "network", "virtual_functions.run", "skipped", "pending"),
+    ],
+)
+def test_check_mode_waits_for_what_the_changes_would_mend_and_for_nothing_else(stage: str, made: str, check: str, status: typing.Any, gate: str) -> None:
+    one = Finding(check, "cluster", status, "", "", "so", "do")
+    before = {} if made == stage else {made: record(made, "pending", check_mode=True, changes=("a change",))}
+    changes = ("a change",) if made == stage else ()
+    assert frame.record_of(context(stage, check_mode=True, **before), [one], changes=changes).gate == gate
+    # with what would be mended stands what would not
+    other = Finding("network.address_overlap", "pods", "fail", "", "", "so", "do")
+    assert frame.record_of(context(stage, check_mode=True, **before), [one, other], changes=changes).gate == "closed"
+
+
+def test_check_mode_does_not_wait_for_rights(fabrics: typing.Any) -> None:
+    made = record("network", "pending", check_mode=True, changes=("a change",))
+    later, raw = context("virtual_functions", check_mode=True, network=made), frame.RawIntent(fabrics())
+    denied = 'pods is forbidden: User "look" cannot create resource "pods" in API group "" in the namespace "training"'
+    assert (frame.judge_error(later, raw, denied).gate, frame.judge_error(later, raw, "no VF").gate) == ("closed", "pending")
+
+
+def test_what_nothing_mends_is_a_finding() -> None:
+    assert {*mended.NEVER, *mended.KNOWN} <= set(CHECKS)
 
 
 def test_record_says_by_how_many_facts_it_was_judged(fabrics: typing.Any) -> None:

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which findings the changes of a run can mend. In check mode nothing is changed: what the changes would mend is pending, and all else counts as in any run."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.findings import FAIL, Finding
+
+_MADE = ("platform", "operators", "network", "virtual_functions")
+_ALL = ("platform", "tuning", "operators", "network", "virtual_functions", "host", "bandwidth")
+
+#: by stage of the finding, the stages whose changes may be what it lacks
+_BY: typing.Mapping[str, typing.Tuple[str, ...]] = {
+    "platform": ("platform",),
+    "tuning": ("platform", "tuning"),
+    "operators": ("operators",),
+    "network": ("platform", "operators", "network"),
+    "virtual_functions": _MADE,
+    "host": (*_MADE, "host"),
+    "bandwidth": _ALL,
+    "compare": _ALL,
+    "training": _ALL,
+}
+#: nothing that a run makes mends these: rights, machines, cables, what others own
+NEVER = (
+    "platform.bmc_identity",
+    "platform.driver",
+    "platform.node",
+    "platform.scope",
+    "tuning.kubelet",
+    "tuning.node",
+    "operators.mirror",
+    "operators.node",
+    "operators.read",
+    "operators.rights",
+    "operators.single",
+    "virtual_functions.node",
+    "bandwidth.cleanup",
+    "bandwidth.link",
+)
+#: where they fail, what is there contradicts the intent, or the API server has said no; unknown, they may wait for what would be made
+KNOWN = (
+    "network.address_overlap",
+    "network.attachment_accepted",
+    "network.disruption",
+    "network.drain",
+    "network.lint_overlap",
+    "network.lint_policy",
+    "network.lint_select",
+    "network.namespace_accepted",
+    "network.object_accepted",
+    "network.policy_accepted",
+)
+
+
+def may_mend(finding: Finding, changed: typing.Collection[str]) -> bool:
+    """Whether the changes of these stages may mend a finding. That a stage did not run says nothing but that it waits."""
+    stage, _dot, what = finding.check.partition(".")
+    if what in ("run", "error"):
+        return bool(changed)
+    if what == "intent" or finding.check in NEVER or (finding.check in KNOWN and finding.status == FAIL):
+        return False
+    return not set(_BY.get(stage, ())).isdisjoint(changed)
