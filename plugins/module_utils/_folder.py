@@ -36,7 +36,9 @@ def facts_of(folder: FactFolder, stage: str, parts: typing.Optional[typing.Itera
         there, value = _read(folder, start, source)
         if there:
             data[field] = value
-        if isinstance(source, OfNodes) or (isinstance(source, Chosen) and value):
+        if isinstance(source, Planned) and value:
+            counts.append(FactCount(source.kind, len(value), 0))
+        elif isinstance(source, OfNodes) or (isinstance(source, Chosen) and value):
             failed = sum(item["error"] is not None for item in value.values())
             counts.append(FactCount(source.kind, len(value) - failed, failed))
         elif isinstance(source, OfCluster) and all(item.kind != source.kind for item in counts):

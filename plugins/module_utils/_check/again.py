@@ -12,6 +12,7 @@ from .._model.facts import FactCount, RunStart
 from .._model.findings import SKIPPED, STAGES, Finding
 from .._model.records import CLOSED, Record
 from .frame import RawIntent, StageContext, ground_of, judge_error, judge_stage, judge_validate, may_start, record_of
+from .sources import SOURCES, kinds_of
 from .validate import check as validate
 
 #: the first stage that makes something of the intent, and looks at it
@@ -80,7 +81,7 @@ def _judge(context: StageContext, start: RunStart, old: Record, wishes: RawInten
     # what a run has made is there; it would not be made again
     changes = old.changes if old.check_mode or not context.check_mode else ()
     record = judge_stage(context, wishes, facts, changes, counts)
-    unread = refused(context.stage)
+    unread = [*refused(context.stage), *_fewer(context.stage, old.facts, counts)]
     if unread and record.gate != CLOSED:
         return judge_error(context, wishes, f"Read the facts of the run: {'; '.join(unread[:_MOST_UNREAD])}")
     return record
@@ -118,6 +119,18 @@ def _not_run(context: StageContext, old: Record) -> Record:
 
 
 def _lost(before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -> str:
-    """A kind of the cluster that was there once. A lost fact of a node is found by the check, which knows no answer of that node."""
+    """A kind of the cluster that was there once."""
     gone = {count.kind for count in now if (count.seen, count.missing) == (0, 1)}
     return ", ".join(count.kind for count in before if count.kind in gone and (count.seen, count.missing) == (1, 0))
+
+
+def _fewer(stage: str, before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -> typing.List[str]:
+    """Kinds of which fewer facts are there than the run was judged by: what a check makes of that is not asked. One that another version read is none."""
+    known, counts = kinds_of(SOURCES[stage].values()), {count.kind: count for count in now}
+    found = []
+    for count in before:
+        left = counts.get(count.kind, FactCount(count.kind, 0, 0))
+        if (count.kind in counts or count.kind in known) and (left.seen < count.seen or left.seen + left.missing < count.seen + count.missing):
+            had = f"the run was judged by {count.seen} and {count.missing} that could not be read"
+            found.append(f"of {count.kind} {left.seen} are in the folder and can be read; {had}")
+    return found

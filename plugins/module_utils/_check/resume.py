@@ -14,7 +14,7 @@ from .._model.findings import STAGES
 from .._model.load import nearest, to_data
 from .._model.records import OPEN, Record
 from .._model.redact import redact
-from .sources import CHANGES, SHARED, SOURCES, Chosen, Joined, OfCluster, OfNodes, Planned, Source
+from .sources import CHANGES, SHARED, SOURCES, Source, kinds_of
 
 # a clock may be set a little between two invocations
 _CLOCK_SECONDS = 60
@@ -98,15 +98,7 @@ def kept_kinds(resume_from: str) -> typing.Set[str]:
     sources: typing.List[Source] = [*SHARED]
     for stage in before(resume_from):
         sources += [*SOURCES[stage].values(), *CHANGES.get(stage, ())]
-    kinds: typing.Set[str] = set()
-    for source in sources:
-        if isinstance(source, (OfNodes, Chosen, OfCluster, Planned)):
-            kinds.add(source.kind)
-        if isinstance(source, (OfNodes, Chosen)) and source.chosen:
-            kinds.add(source.chosen)
-        if isinstance(source, Joined):
-            kinds.update(source.kinds)
-    return kinds
+    return kinds_of(sources)
 
 
 def _plain(data: typing.Any) -> typing.Any:

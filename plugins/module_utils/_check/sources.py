@@ -220,6 +220,19 @@ CHANGES: typing.Dict[str, typing.Tuple[Source, ...]] = {
 PLANNED_BY: typing.Dict[str, typing.Tuple[OfNodes, ...]] = {"network": (HCAS, SUBNETS, PLATFORM), "virtual_functions": (HCAS, SUBNETS)}
 
 
+def kinds_of(sources: typing.Iterable[Source]) -> typing.Set[str]:
+    """The kinds of facts that these are read from."""
+    kinds: typing.Set[str] = set()
+    for source in sources:
+        if isinstance(source, (OfNodes, Chosen, OfCluster, Planned)):
+            kinds.add(source.kind)
+        if isinstance(source, (OfNodes, Chosen)) and source.chosen:
+            kinds.add(source.chosen)
+        if isinstance(source, Joined):
+            kinds.update(source.kinds)
+    return kinds
+
+
 def shared(stage: str) -> typing.Tuple[OfNodes, ...]:
     """What a stage needs to have been looked at on the nodes before its own observers start."""
     needed = (*SOURCES[stage].values(), *PLANNED_BY.get(stage, ()))

@@ -147,6 +147,38 @@ def test_facts_that_are_damaged_or_gone_are_an_error(fabrics: typing.Any) -> Non
     assert [judged[stage].gate for stage in STAGES] == ["open", "open", "closed", "closed", "open"]
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "fewer"),
+    [
+        # BIOS facts and the list of the BMCs that were asked are gone, or one of them can't be read
+        ((FactCount("bios", 2, 0),), (), True),
+        ((FactCount("bios", 2, 0),), (FactCount("bios", 1, 0),), True),
+        ((FactCount("bios", 2, 0),), (FactCount("bios", 1, 1),), True),
+        ((FactCount("bios", 0, 2),), (), True),
+        ((FactCount("firmware", 2, 0),), (FactCount("firmware", 0, 2),), True),
+        ((FactCount("hcas_before_reset", 1, 0),), (), True),
+        ((FactCount("bios", 1, 1),), (FactCount("bios", 2, 0),), False),
+        ((FactCount("bios", 1, 1),), (FactCount("bios", 1, 1), FactCount("firmware", 2, 0)), False),
+        # a kind that another version of the collection judged by
+        ((FactCount("of_old", 2, 0),), (), False),
+    ],
+)
+def test_fewer_facts_than_the_run_was_judged_by_are_never_better(
+    fabrics: typing.Any, monkeypatch: pytest.MonkeyPatch, before: typing.Any, now: typing.Any, fewer: bool
+) -> None:
+    monkeypatch.setitem(TABLE, "platform", TABLE["network"])
+    start, wishes = start_of(fabrics()), frame.RawIntent(fabrics())
+    context = frame.StageContext("platform", start.run, start.started, start.started, False, {})
+    red = frame.judge_stage(context, wishes, FAILS, (), before)
+    record = again.judge_again(start, {"platform": red}, wishes, lambda stage: (FINE, now))["platform"]
+    assert (record.gate, record.error is not None) == (("closed", True) if fewer else ("open", False))
+    if fewer:
+        assert f"of {before[0].kind} " in record.judged[0].finding.measured
+        # what closes the gate by itself says more
+        kept = again.judge_again(start, {"platform": red}, wishes, lambda stage: (FAILS, now))["platform"]
+        assert kept.error is None and kept.judged[0].finding.check == "fabric.one_master"
+
+
 def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: pathlib.Path) -> None:
     start = start_of(fabrics(), started=now())
     FactFolder(str(tmp_path), start.run).begin(start)

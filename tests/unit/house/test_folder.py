@@ -137,7 +137,7 @@ def test_full_folder_loads_into_the_facts_of_the_stage(folder: FactFolder, stage
     assert to_data(data) == to_data(expected)
     assert load(FACTS[stage], data, stage)
     assert all(count.missing == 0 and count.seen for count in counts)
-    kinds = [source.kind for source in SOURCES[stage].values() if isinstance(source, (OfNodes, Chosen, OfCluster))]
+    kinds = [source.kind for source in SOURCES[stage].values() if isinstance(source, (OfNodes, Chosen, OfCluster, Planned))]
     assert {count.kind for count in counts} == set(kinds)
 
 
