@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import os
@@ -14,14 +15,15 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ._check.frame import RawIntent, StageContext, ground_of, judge_error, judge_stage, may_start
-from ._check.resume import ResumeError, before, check_age, check_run, check_stage, kept_kinds
+from ._check.resume import ResumeError, before, check_age, check_facts, check_run, check_stage, kept_kinds, seen_kinds
 from ._check.sources import asks_nodes, looks_again
 from ._folder import changes_of, facts_of, unseen
-from ._model.facts import Resume, RunStart
+from ._model.facts import CLUSTER, Fact, Resume, RunStart
 from ._model.findings import STAGES, Finding, Waiver, judge
 from ._model.records import CLOSED, OPEN, Record, describe, duration, record_data
 from ._model.version import COLLECTION_VERSION
 from ._observe.facts import FactFolder, now, read_start
+from ._observe.files import FileError
 from ._observe.history import folder_of, kept
 from ._observe.records import read_head, read_heads, read_records, remove_record, write_record
 from ._report.approval import plan_text
@@ -102,11 +104,22 @@ def resume_run(options: Data, nodes: typing.Sequence[str], check_mode: bool) -> 
     check_run(start, records, resume_from, options, tuple(map(str, nodes)))
     moment = now()
     check_age(records, resume_from, options["facts_max_age"], moment)
+    check_facts(_kept_facts(FactFolder(report_dir, start.run), start, resume_from), options["facts_max_age"], moment)
     for stage in STAGES[len(before(resume_from)) :]:
         remove_record(records_dir(report_dir), stage)
     folder = FactFolder(report_dir, start.run)
     folder.resume(dataclasses.replace(start, resumes=(*start.resumes, Resume(resume_from, moment))), kept_kinds(resume_from))
     return folder
+
+
+def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing.Iterator[Fact]:
+    """The facts on which the run goes on. One that can't be read is named where it is judged by."""
+    for kind in sorted(seen_kinds(resume_from)):
+        for node in (CLUSTER, *start.nodes):
+            with contextlib.suppress(FileError):
+                fact = folder.read(kind, node)
+                if fact is not None:
+                    yield fact
 
 
 def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:

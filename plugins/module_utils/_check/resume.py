@@ -9,12 +9,12 @@ import json
 import typing
 
 from .._model.errors import RdmaError
-from .._model.facts import RunStart
+from .._model.facts import Fact, RunStart
 from .._model.findings import STAGES
 from .._model.load import nearest, to_data
 from .._model.records import OPEN, Record
 from .._model.redact import redact
-from .sources import CHANGES, SHARED, SOURCES, Source, kinds_of
+from .sources import CHANGES, SOURCES, kinds_of
 
 # a clock may be set a little between two invocations
 _CLOCK_SECONDS = 60
@@ -75,17 +75,27 @@ def check_age(records: typing.Mapping[str, Record], resume_from: str, most: int,
     :param now: UTC, ISO 8601
     :raises ResumeError: it is not, or it is of the future
     """
-    looked = [records[stage] for stage in before(resume_from) if stage != "validate"]
-    for record in looked:
-        try:
-            age = (datetime.datetime.fromisoformat(now) - datetime.datetime.fromisoformat(record.started)).total_seconds()
-        except (TypeError, ValueError) as error:
-            raise ResumeError(
-                f"the record of stage {record.stage} began at '{record.started}', which is no time", "Run all stages, without rdma_from"
-            ) from error
-        if not -_CLOCK_SECONDS <= age <= most:
-            seen = f"what stage {record.stage} saw is {age:.0f} s old (of {record.started}); expected {most} s at most, by rdma_facts_max_age"
-            raise ResumeError(seen, "Run all stages, without rdma_from, or raise rdma_facts_max_age")
+    for record in (records[stage] for stage in before(resume_from) if stage != "validate"):
+        _check_age(f"what stage {record.stage} saw", record.started, most, now)
+
+
+def check_facts(facts: typing.Iterable[Fact], most: int, now: str) -> None:
+    """The same of the facts themselves: a stage may have been begun long after they were seen.
+
+    :raises ResumeError: one is too old, or of the future
+    """
+    for fact in facts:
+        _check_age(f"the fact {fact.kind} of {fact.node}", fact.time, most, now)
+
+
+def _check_age(what: str, moment: str, most: int, now: str) -> None:
+    try:
+        age = (datetime.datetime.fromisoformat(now) - datetime.datetime.fromisoformat(moment)).total_seconds()
+    except (TypeError, ValueError) as error:
+        raise ResumeError(f"{what} is of '{moment}', which is no time", "Run all stages, without rdma_from") from error
+    if not -_CLOCK_SECONDS <= age <= most:
+        seen = f"{what} is {age:.0f} s old (of {moment}); expected {most} s at most, by rdma_facts_max_age"
+        raise ResumeError(seen, "Run all stages, without rdma_from, or raise rdma_facts_max_age")
 
 
 def before(stage: str) -> typing.Tuple[str, ...]:
@@ -94,11 +104,14 @@ def before(stage: str) -> typing.Tuple[str, ...]:
 
 
 def kept_kinds(resume_from: str) -> typing.Set[str]:
-    """Kinds of facts that the stages before this one were judged by, and those that any may look at. All others are of what will be run again."""
-    sources: typing.List[Source] = [*SHARED]
-    for stage in before(resume_from):
-        sources += [*SOURCES[stage].values(), *CHANGES.get(stage, ())]
-    return kinds_of(sources)
+    """Kinds of facts that the stages before this one were judged by. All others are of what will be run again, and looked at again."""
+    return {*seen_kinds(resume_from), *kinds_of(SOURCES["validate"].values() if resume_from != "validate" else ())}
+
+
+def seen_kinds(resume_from: str) -> typing.Set[str]:
+    """Those among them that were seen by a look at nodes and cluster: all but those of stage validate."""
+    stages = [stage for stage in before(resume_from) if stage != "validate"]
+    return kinds_of(source for stage in stages for source in (*SOURCES[stage].values(), *CHANGES.get(stage, ())))
 
 
 def _plain(data: typing.Any) -> typing.Any:

@@ -75,7 +75,7 @@ def test_what_is_in_the_way(start: typing.Any, left: typing.Any, wishes: typing.
 def test_what_is_too_old_or_of_the_future(moment: str) -> None:
     with pytest.raises(resume.ResumeError, match=r"what stage discover saw is .* s old .*3600 s at most, by rdma_facts_max_age"):
         resume.check_age(records(), "network", 3600, moment)
-    with pytest.raises(resume.ResumeError, match=r"'soon', which is no time"):
+    with pytest.raises(resume.ResumeError, match=r"what stage fabric saw is of 'soon', which is no time"):
         resume.check_age(records(fabric={"started": "soon"}), "network", 3600, "2026-01-02T03:05:00+00:00")
 
 
@@ -157,3 +157,46 @@ def test_who_looks_again_has_observers_though_all_was_seen(tmp_path: pathlib.Pat
         write_record(str(tmp_path / "stages"), item)
     begun = _frame.begin({**wishes, "stage": "tuning", "resume_from": "", "report_dir": str(tmp_path)}, folder, False)
     assert (begun["go"], begun["look"], begun["observers"]) == (True, [], asked), begun["lines"]
+
+
+@pytest.mark.parametrize("stage", ["validate", "discover"])
+def test_the_first_stage_that_looks_starts_from_nothing(tmp_path: pathlib.Path, stage: str) -> None:
+    """Whatever the age of the folder is: no fact of a node or of the cluster is left for it."""
+    folder = FactFolder(str(tmp_path), "run-1")
+    folder.begin(START)
+    kinds = {"hcas", "clock", "platform", "firmware", "tuning", "subnets", "topologies", "bios", "neighbours"}
+    for kind in kinds:
+        folder.write(kind, "worker-1", {})
+    for kind in ("vantage_points", "bmcs", "operators"):
+        folder.write(kind, value={})
+    for item in records().values():
+        write_record(str(tmp_path / "stages"), dataclasses.replace(item, started="2025-02-02T03:04:05+00:00"))
+    options = {**WISHES, "stage": "validate", "resume_from": stage, "facts_max_age": 60, "report_dir": str(tmp_path)}
+    again = _frame.resume_run(options, START.nodes, False)
+    assert not [kind for kind in kinds if again.has(kind, "worker-1")]
+    assert not [kind for kind in ("vantage_points", "bmcs", "operators") if again.has(kind)]
+
+
+def test_what_only_a_later_stage_was_judged_by_is_looked_at_again() -> None:
+    """A cable that was mended is seen when the run goes on at stage fabric."""
+    assert {"hcas", "clock"} <= resume.kept_kinds("fabric") and not {"subnets", "topologies", "vantage_points", "platform"} & resume.kept_kinds("fabric")
+    assert {"subnets", "topologies", "vantage_points"} <= resume.kept_kinds("platform") and "platform" not in resume.kept_kinds("platform")
+    assert resume.kept_kinds("validate") == set() and "controller" in resume.kept_kinds("discover")
+
+
+def test_the_age_is_that_of_the_facts_whatever_the_records_say(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = FactFolder(str(tmp_path), "run-1")
+    folder.begin(START)
+    for item in records().values():
+        write_record(str(tmp_path / "stages"), dataclasses.replace(item, started=now()))
+    folder.write("hcas", "worker-2", {"hcas": []})
+    path = pathlib.Path(folder.path("hcas", "worker-2"))
+    text = path.read_text(encoding="utf-8")
+    time = text.partition('"time":"')[2].partition('"')[0]
+    path.write_text(text.replace(time, "2025-02-02T03:04:05+00:00"), encoding="utf-8")
+    options = {**WISHES, "stage": "validate", "resume_from": "fabric", "facts_max_age": 60, "report_dir": str(tmp_path)}
+    with pytest.raises(resume.ResumeError, match=r"the fact hcas of worker-2 is \d+ s old .*expected 60 s at most"):
+        _frame.resume_run(options, START.nodes, False)
+    assert folder.has("hcas", "worker-2") and len(read_records(str(tmp_path / "stages"))[0]) == len(STAGES), "nothing was touched"
+    # it is looked at again anyway
+    assert _frame.resume_run({**options, "resume_from": "discover"}, START.nodes, False).run == "run-1"
