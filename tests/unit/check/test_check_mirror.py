@@ -4,14 +4,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators import mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import MirrorAnswer, MirrorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.tests.unit.plan.test_pulls import SRIOV
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import Wishes
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.pulls import pulls
+from ansible_collections.linerate.rdma.tests.unit.plan.test_pulls import SHARED, SRIOV
 
 INTENT = parse_intent([SRIOV], None, {"mirror": "m.example"})
 
@@ -20,8 +25,15 @@ def answer(name: str, state: typing.Any, said: str = "", **more: typing.Any) -> 
     return MirrorAnswer(name, f"m.example/{name}", ("operator nfd",), (f"skopeo copy --all docker://{name} docker://m.example/{name}",), state, said, **more)
 
 
+#: what the intent itself needs
+TOOLS = f"registry.example/tools@sha256:{'a' * 64}"
+
+
 def findings(*answers: MirrorAnswer, **more: typing.Any) -> typing.Tuple[Finding, ...]:
-    return mirror.check(INTENT, MirrorFacts(answers, **more))
+    """Of all but the image of the pods, which is there."""
+    found = mirror.check(INTENT, MirrorFacts((answer(TOOLS, "there"), *answers), **more))
+    assert found[0].subject == TOOLS and found[0].status == "pass"
+    return found[1:]
 
 
 def test_without_a_mirror_nothing_is_said() -> None:
@@ -67,3 +79,38 @@ def test_complete_is_all_of_it() -> None:
     for state in ("missing", "refused", "silent"):
         assert not MirrorFacts((answer("a.b/c:1", state),)).complete
     assert not MirrorFacts(unlisted=("x",)).complete and not MirrorFacts(elsewhere=("x",)).complete
+
+
+def unasked(intent: Intent, *answers: MirrorAnswer, **more: typing.Any) -> typing.List[str]:
+    found = mirror.check(intent, MirrorFacts(answers, **more))
+    assert all(item.status == "unknown" and item.remedy for item in found if item.measured == "not asked")
+    return [item.subject for item in found if item.measured == "not asked"]
+
+
+def test_no_answer_and_one_about_another_image_are_no_pass() -> None:
+    place = f"m.example/{TOOLS}"
+    assert unasked(INTENT) == [place]
+    assert unasked(INTENT, answer("a.b/c:1", "there")) == [place]
+    # another digest, another mirror
+    assert unasked(INTENT, answer(TOOLS.replace("a" * 64, "b" * 64), "there")) == [place]
+    assert unasked(INTENT, dataclasses.replace(answer(TOOLS, "there"), place=f"other.example/{TOOLS}")) == [place]
+    for state in ("there", "missing", "refused", "silent"):
+        assert unasked(INTENT, answer(TOOLS, state)) == []
+    # the list says itself that it has no name for it
+    assert unasked(INTENT, unlisted=("image tools of pods of fabric compute: it names no registry",)) == []
+    assert unasked(parse_intent([{**SRIOV, "pods": {"image": TOOLS, "image_pull_policy": "Never"}}], None, {"mirror": "m.example"})) == []
+
+
+def test_each_image_that_the_intent_has_pulled_is_one_that_was_asked_for() -> None:
+    """What is listed for a run, and what the check wants an answer for, by the same intent."""
+    operator = {"ofed_driver": "doca3.1.0", "nv_ipam": True, "nic_feature_discovery": True}
+    device = {**SRIOV, "name": "device", "profile": "host_device", "virtual_functions": 0}
+    ipoib = {**SHARED, "name": "ipoib", "profile": "ipoib", "resource_name": "", "select": {"hcas_per_node": 1, "subnet_manager": ["any"], "netdev": ["ib0"]}}
+    ipoib.pop("mtu")
+    for fabrics in ([SRIOV], [SHARED], [device], [ipoib], [SRIOV, SHARED, device]):
+        for cluster in ({}, {"network_operator": operator}):
+            listed = pulls(parse_intent(fabrics, None, cluster), None, False, Wishes(leave=tuple(item.name for item in TABLE)), {}, {})
+            intent = parse_intent(fabrics, None, {**cluster, "mirror": "m.example"})
+            places = sorted({f"m.example/{image.name}" for image in listed.images})
+            assert sorted(set(unasked(intent))) == places and places
+            assert unasked(intent, *(answer(image.name, "there") for image in listed.images)) == []

@@ -9,13 +9,17 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Intent
 from ..._model.mirror import MirrorAnswer, MirrorFacts
+from ..._model.profiles import HOST_DEVICE, IPOIB, attachment_kind, needs_nic_policy
+from ..._parse.kubernetes.images import reference
+from ..._parse.kubernetes.resource import ResourceError
 
 _ID = "operators.mirror"
 _EXPECTED = "on the mirror before anything is applied"
 
 
 def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> typing.Tuple[Finding, ...]:
-    """Nothing without a mirror. One finding for each image and chart that is there or is missing; one for each registry that does not tell."""
+    """Nothing without a mirror. One finding for each image and chart that is there or is missing; one for each registry that does not tell, and one for
+    each image of the intent that no answer is about."""
     if not intent.cluster.mirror:
         return ()
     if seen is None:
@@ -29,7 +33,47 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> typing.Tuple[Fi
                 by_cause.setdefault((answer.place.partition("/")[0], answer.said), []).append(answer)
         findings += [_untold(host, said, state, answers) for (host, said), answers in by_cause.items()]
     findings += [_unlisted(problem) for problem in seen.unlisted]
+    findings += _unasked(intent, seen)
     return (*findings, *(_elsewhere(problem) for problem in seen.elsewhere))
+
+
+def _unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Finding]:
+    """Images that the intent itself names, and that no answer is about. What charts name beside them only Helm tells."""
+    asked = {_identity(answer.place) for answer in seen.answers}
+    for image, who in _wanted(intent):
+        name = _identity(image)
+        # of what is no name, or has no registry, the list says so
+        if name not in asked and not any(who in problem for problem in seen.unlisted):
+            why = f"The answers say nothing of {name or image}, which {who} need: they are about another intent, or not whole."
+            yield Finding(_ID, name or image, UNKNOWN, "not asked", _EXPECTED, why, "Run stage operators again with this intent.")
+
+
+def _wanted(intent: Intent) -> typing.Iterator[typing.Tuple[str, str]]:
+    """Names on the mirror, each with what needs it."""
+    for fabric in intent.fabrics:
+        if fabric.pods.image_pull_policy != "Never":
+            yield fabric.pods.image, f"pods of fabric {fabric.name}"
+    if not any(map(needs_nic_policy, intent.fabrics)):
+        return
+    operator, kinds = intent.cluster.network_operator, {attachment_kind(fabric) for fabric in intent.fabrics}
+    parts = {
+        "k8s-rdma-shared-dev-plugin": any(fabric.profile == "rdma_shared" for fabric in intent.fabrics),
+        "sriov-network-device-plugin": HOST_DEVICE in kinds,
+        "ipoib-cni": IPOIB in kinds,
+        "nvidia-k8s-ipam": operator.nv_ipam,
+        "nic-feature-discovery": operator.nic_feature_discovery,
+    }
+    yield from ((f"{operator.repository}/{part}:network-operator-{operator.version}", "parts of NicClusterPolicy") for part, runs in parts.items() if runs)
+    if operator.ofed_driver:
+        yield f"{operator.repository}/doca-driver:{operator.ofed_driver}", "parts of NicClusterPolicy"
+
+
+def _identity(image: str) -> str:
+    """The name by which registries are asked; empty for what is no name of an image."""
+    try:
+        return reference(image).identity
+    except ResourceError:
+        return ""
 
 
 def _told(answer: MirrorAnswer) -> Finding:
