@@ -90,7 +90,7 @@ class ActionModule(ControllerAction):
                 raise
             folder.write(FACT, value=to_data(done))
         states = [outcome.state for outcome in done.outcomes]
-        reset = [outcome.node for outcome in done.outcomes if outcome.state == "unproven" or any(word.startswith("reset") for word in outcome.did)]
+        reset = [outcome.node for outcome in done.outcomes if outcome.was_reset]
         for node in () if options["prove"] else reset:
             _keep(folder, node)
         after = "".join(f"{change}\n" for change in done.changes)

@@ -180,6 +180,11 @@ class NodeOutcome:
     did: typing.Tuple[str, ...] = ()
     seconds: float = 0.0
 
+    @property
+    def was_reset(self) -> bool:
+        """Whether the node was reset, so that what it had before must be there again."""
+        return self.state == "unproven" or any(word.startswith("reset") for word in self.did)
+
 
 @dataclasses.dataclass(frozen=True)
 class NodeRoll:

@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.returned import check, missing
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, HeldParts, Netdev, NodeHcas, ObservedHcas, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeOutcome
 
 PORT = Port(1, state="ACTIVE", link_layer="InfiniBand", rate_gbps=400.0)
 NETDEV = Netdev("ibs1", "", state="up")
@@ -80,3 +81,14 @@ def test_what_a_pod_had_is_the_node_s_again() -> None:
 def test_a_node_that_nobody_looked_at_since_is_unknown(seen: typing.Any) -> None:
     (finding,) = check({"a": BEFORE}, seen)
     assert finding.status == "unknown" and finding.remedy
+
+
+@pytest.mark.parametrize(
+    "outcome", [NodeOutcome("a", "done", did=("set", "drained", "reset")), NodeOutcome("a", "unproven"), NodeOutcome("a", "failed", did=("reset",))]
+)
+def test_a_node_that_was_reset_and_of_which_nothing_was_kept_is_unknown(outcome: NodeOutcome) -> None:
+    (finding,) = check({}, {"a": ObservedHcas(BEFORE)}, (outcome, outcome))
+    assert (finding.check, finding.subject, finding.status) == ("platform.returned", "a", "unknown") and finding.remedy
+    (kept,) = check({"a": BEFORE}, {"a": ObservedHcas(BEFORE)}, (outcome,))
+    assert kept.status == "pass"
+    assert list(check({}, {}, (NodeOutcome("a", "done", did=("set",)), NodeOutcome("b", "nothing")))) == list(check({}, {}, None)) == []

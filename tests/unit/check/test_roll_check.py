@@ -52,3 +52,26 @@ def test_refused() -> None:
 
 def test_nothing_to_roll() -> None:
     assert status(RollPlan(), ()) == [("cluster", "pass")]
+
+
+DONE, FAILED = NodeOutcome("worker-1", "done"), NodeOutcome("worker-1", "failed", "It did not come back")
+OTHER = NodeOutcome("worker-9", "failed", "It did not come back")
+
+
+@pytest.mark.parametrize(
+    ("planned", "outcomes", "expected"),
+    [
+        # an outcome without a step
+        (PLAN, (DONE, OTHER), [("worker-1", "pass"), ("worker-9", "fail")]),
+        (PLAN, (DONE, NodeOutcome("worker-9", "done")), [("worker-1", "pass"), ("worker-9", "unknown")]),
+        (RollPlan(), (OTHER,), [("worker-9", "fail")]),
+        (RollPlan(), (NodeOutcome("worker-9", "nothing"),), [("worker-9", "unknown")]),
+        # two of one node, in any order
+        (PLAN, (FAILED, DONE), [("worker-1", "fail")]),
+        (PLAN, (DONE, FAILED), [("worker-1", "fail")]),
+        (PLAN, (DONE, DONE), [("worker-1", "unknown")]),
+        (RollPlan((*PLAN.steps, *PLAN.steps)), (DONE,), [("worker-1", "unknown")]),
+    ],
+)
+def test_steps_and_outcomes_match_one_to_one(planned: RollPlan, outcomes: typing.Any, expected: typing.Any) -> None:
+    assert status(planned, outcomes) == expected

@@ -95,7 +95,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         said = bmc.told(name, facts.bioses.get(name), claims, wishes, any(name in one.members for one in memberships.values()))
         of_node = _check_node(name, observed.value, intent, memberships, fleet, said)
         findings += [*of_node, *bmc.check(name, said, wishes, of_node)]
-    return (*findings, *roll.check(facts.roll_plan, facts.rolled, facts.roll_error), *returned.check(facts.before, facts.nodes))
+    return (*findings, *roll.check(facts.roll_plan, facts.rolled, facts.roll_error), *returned.check(facts.before, facts.nodes, facts.rolled))
 
 
 def groups(intent: Intent, facts: Facts) -> typing.Tuple[firmware.Group, ...]:

@@ -136,6 +136,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "The card was not found at boot: PCIe training, power, a riser.",
             "The driver refused it after a change of firmware.",
             "The node did not answer, so what it has is unknown.",
+            "What it had before its reset was not kept, so that nothing can be compared (unknown).",
         ),
         look=(
             "lspci -nn -d 15b3:",

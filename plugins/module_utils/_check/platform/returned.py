@@ -11,6 +11,7 @@ import typing
 
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
+from ..._model.node_roll import NodeOutcome
 
 _CHECK, _EXPECTED = "platform.returned", "all HCAs and links that it had before its reset"
 _REMEDY = (
@@ -19,11 +20,17 @@ _REMEDY = (
 )
 
 
-def check(before: typing.Mapping[str, NodeHcas], now: typing.Mapping[str, ObservedHcas]) -> typing.Iterator[Finding]:
-    """One finding for each node that was reset and had HCAs before.
+def check(
+    before: typing.Mapping[str, NodeHcas], now: typing.Mapping[str, ObservedHcas], outcomes: typing.Optional[typing.Iterable[NodeOutcome]] = ()
+) -> typing.Iterator[Finding]:
+    """One finding for each node that was reset.
 
     :param before: by node; of those that were reset
+    :param outcomes: of the roll
     """
+    for node in dict.fromkeys(outcome.node for outcome in outcomes or () if outcome.was_reset and outcome.node not in before):
+        why = "It was reset, and what it had before was not kept, so nobody can say whether all of it came back."
+        yield Finding(_CHECK, node, UNKNOWN, "not known", _EXPECTED, why, _REMEDY)
     for node, had in before.items():
         seen = now.get(node, ObservedHcas(error="it was not looked at"))
         if seen.value is None or seen.error is not None:

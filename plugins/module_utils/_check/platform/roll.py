@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import collections
 import typing
 
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
@@ -26,11 +27,28 @@ def check(planned: typing.Optional[RollPlan], outcomes: typing.Optional[typing.T
     if planned.refusal:
         yield Finding(_CHECK, "cluster", FAIL, "refused", _EXPECTED, f"Nothing was touched. {planned.refusal}", "Do what is said there, and run again.")
         return
-    told = {outcome.node: outcome for outcome in outcomes}
-    for step in planned.steps:
-        yield _of_node(told.get(step.node, NodeOutcome(step.node, "unknown", "Nobody says what became of it")))
-    if not planned.steps:
+    told: typing.Dict[str, typing.List[NodeOutcome]] = {step.node: [] for step in planned.steps}
+    for outcome in outcomes:
+        told.setdefault(outcome.node, []).append(outcome)
+    steps = collections.Counter(step.node for step in planned.steps)
+    for node, of_node in told.items():
+        yield _of_one(node, steps[node], of_node)
+    if not told:
         yield ok(_CHECK, "cluster", "no node that something is asked of", _EXPECTED)
+
+
+def _of_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) -> Finding:
+    """Each step has one outcome, and each outcome its step; of what does not match the worst is told, and nothing of it passes."""
+    if (steps, len(outcomes)) == (1, 1):
+        return _of_node(outcomes[0])
+    if not outcomes:
+        return _of_node(NodeOutcome(node, "unknown", "Nobody says what became of it"))
+    failed = next((found for found in map(_of_node, outcomes) if found.status == FAIL), None)
+    if failed is not None:
+        return failed
+    states = ", ".join(outcome.state for outcome in outcomes)
+    why = f"The plan has {steps} steps of it, and the roll tells of {len(outcomes)}: what became of it is not known."
+    return Finding(_CHECK, node, UNKNOWN, states, _EXPECTED, why, "Run the stage again.")
 
 
 def _of_node(outcome: NodeOutcome) -> Finding:
