@@ -10,15 +10,18 @@ import typing
 from .boundary.kubernetes import LabelValue, ObjectName, Subdomain
 from .boundary.words import Version, Word
 
-#: kinds of the policies that bring a driver: of the HCAs (DOCA-OFED), and of the GPUs
-NIC, GPU = "NicClusterPolicy", "ClusterPolicy"
+#: kinds of the policies that bring a driver: of the HCAs (DOCA-OFED), and of the GPUs. The second of each is for the nodes of a selector; NVIDIA's network
+#: operator has its own from 26.4 on, and the GPU operator obeys its own where the ClusterPolicy says so (useNvidiaDriverCRD)
+NIC, NIC_OF_NODES = OF_NICS = "NicClusterPolicy", "NicNodePolicy"
+GPU, GPU_OF_NODES = OF_GPUS = "ClusterPolicy", "NVIDIADriver"
 
 
 @dataclasses.dataclass(frozen=True)
 class DriverPolicy:
-    """What a NicClusterPolicy (mellanox.com/v1alpha1) or a ClusterPolicy (nvidia.com/v1) says of its driver container.
+    """What a NicClusterPolicy or NicNodePolicy (mellanox.com/v1alpha1), a ClusterPolicy (nvidia.com/v1) or an NVIDIADriver (nvidia.com/v1alpha1) says of its
+    driver container.
 
-    :ivar kind: NicClusterPolicy or ClusterPolicy
+    :ivar kind: one of these
     :ivar container: it brings a driver container; without one the nodes have a driver of their own
     :ivar image: repository and name, without a tag; empty where the operator has a default
     :ivar version: of the driver, its branch where it is precompiled, or a digest (sha256:...); empty where the operator has a default
@@ -26,6 +29,8 @@ class DriverPolicy:
     :ivar repositories: ConfigMap with the package repositories of the site; empty where there is none
     :ivar ready: the operator says that this driver runs
     :ivar message: what the operator says of it where it is not ready
+    :ivar delegated: objects of kind NVIDIADriver bring the driver in its place
+    :ivar nodes: that its selector takes; None where it has no selector
     """
 
     kind: Word
@@ -37,6 +42,8 @@ class DriverPolicy:
     repositories: str = ""
     ready: bool = False
     message: str = ""
+    delegated: bool = False
+    nodes: typing.Optional[typing.Tuple[Subdomain, ...]] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,4 +81,4 @@ def driver_image(policy: DriverPolicy, host: DriverHost, precompiled: bool) -> s
     if policy.version.startswith("sha256:"):
         return f"{name}@{policy.version}"
     parts: typing.List[str] = [policy.version or "VERSION", *([host.kernel] if precompiled else []), f"{host.os}{host.version}"]
-    return f"{name}:{'-'.join([*parts, host.machine] if policy.kind == NIC else parts)}"
+    return f"{name}:{'-'.join([*parts, host.machine] if policy.kind in OF_NICS else parts)}"

@@ -51,6 +51,7 @@ _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     *(("network", "list", kind) for kind in ("IPPool.whereabouts.cni.cncf.io", *_POOLS, "MachineConfigPool", "Network.config.openshift.io")),
     *(("network", "list", kind) for kind in ("PodDisruptionBudget", "ServiceCIDR", "SriovIBNetwork", "SriovNetwork", "SriovNetworkPoolConfig")),
     *(("network", "watch", kind) for kind in ("MachineConfigPool", "Node", "PodDisruptionBudget", "Pod", "SriovNetworkPoolConfig")),
+    *(("operators", "list", kind) for kind in ("NicNodePolicy", "NVIDIADriver")),
     ("platform", "list", "NicDevice"),
     ("network", "get", "Namespace"),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in _NETWORKS),

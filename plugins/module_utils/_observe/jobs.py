@@ -89,7 +89,7 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
     home = next((item.name.partition("/")[0] for item in controllers if item.operator == "kueue"), None)
     return Stack(
         controllers=controllers,
-        policies=tuple(state for kind in ("ClusterPolicy", "NicClusterPolicy") for state in reader.all(kind, stack.policy_state)),
+        policies=tuple(state for kind in ("ClusterPolicy", "NicClusterPolicy", "NicNodePolicy") for state in reader.all(kind, stack.policy_state)),
         local_queues=tuple(reader.all("LocalQueue", stack.local_queue)),
         cluster_queues=tuple(reader.all("ClusterQueue", stack.cluster_queue)),
         frameworks=reader.one("ConfigMap", home, "kueue-manager-config", _frameworks) if home else None,

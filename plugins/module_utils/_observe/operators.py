@@ -4,19 +4,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from .._model.admission import OPENSHIFT_GROUP
-from .._model.drivers import GPU as GPU_POLICY
-from .._model.drivers import NIC as NIC_POLICY_KIND
+from .._model.drivers import OF_GPUS, OF_NICS, DriverPolicy
 from .._model.intent import Intent
+from .._model.kubernetes import ClusterNode
 from .._model.olm import GROUP, ORIGINALS
 from .._model.operators import MADE_FOR, OPERATORS, TABLE, JobNeeds, Operator, OperatorsSeen, labels_needed
 from .._model.sriov_operator import OlmObject
 from .._parse.job.stack import policy_state
 from .._parse.kubernetes.charts import olm_examples
 from .._parse.kubernetes.core import node as parse_node
-from .._parse.kubernetes.drivers import driver_host, driver_policy
+from .._parse.kubernetes.drivers import driver_host, driver_policy, driver_selector
 from .._parse.kubernetes.nfd_and_olm import olm_object
 from .._parse.kubernetes.resource import labels_of
 from .jobs import Reader
@@ -45,7 +46,7 @@ def observe(cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], no
     packages: typing.Dict[str, typing.List[OlmObject]] = {}
     for name, seen in (item for items in found for item in items if item is not None):
         packages.setdefault(name, []).append(seen)
-    drivers = [*reader.all(NIC_POLICY_KIND, driver_policy), *reader.all(GPU_POLICY, driver_policy)]
+    drivers = [item for kind in (*OF_NICS, *OF_GPUS) for item in reader.all(kind, lambda found: (driver_policy(found), driver_selector(found)))]
     seen_nodes = list(reader.all("Node", lambda item: (parse_node(item), driver_host(item)))) if labels or drivers else []
     return OperatorsSeen(
         olm=olm,
@@ -55,10 +56,17 @@ def observe(cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], no
         packages={name: tuple(items) for name, items in sorted(packages.items())},
         labelled=tuple(node.name for node, _host in seen_nodes if node.name in nodes and all(node.labels.get(key) == value for key, value in labels.items())),
         made=tuple(sorted(filter(None, reader.all("Namespace", _made_for, selector=MADE_FOR)))),
-        drivers=tuple(drivers),
+        drivers=tuple(_selecting(policy, selector, (node for node, _host in seen_nodes)) for policy, selector in drivers),
         hosts=tuple(host for node, host in seen_nodes if node.name in nodes),
         errors=tuple(reader.errors),
     )
+
+
+def _selecting(policy: DriverPolicy, selector: typing.Mapping[str, str], nodes: typing.Iterable[ClusterNode]) -> DriverPolicy:
+    """A policy with the nodes that its selector takes."""
+    if not selector:
+        return policy
+    return dataclasses.replace(policy, nodes=tuple(node.name for node in nodes if all(node.labels.get(key) == value for key, value in selector.items())))
 
 
 def _of_package(resource: Resource) -> typing.Optional[typing.Tuple[str, OlmObject]]:

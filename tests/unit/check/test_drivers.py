@@ -170,3 +170,33 @@ def test_one_node_whose_kernel_asks_for_signatures_is_enough() -> None:
 @pytest.mark.parametrize(("device", "cluster", "told"), [("mlx5_0", {}, True), (None, {}, False), ("mlx5_0", {"host": {"gpudirect": "peermem"}}, False)])
 def test_the_drivers_of_the_nodes_may_be_enough(device: typing.Optional[str], cluster: typing.Dict[str, typing.Any], told: bool) -> None:
     assert ("no driver container is needed" in driver([RHEL], None, intent_of(**cluster), device=device).why) is told
+
+
+NONE = dataclasses.replace(NVIDIAS, container=False)
+POOL = dataclasses.replace(NVIDIAS, kind="NicNodePolicy", name="pool-a", nodes=("worker-1",))
+DELEGATED = dataclasses.replace(GPUS, container=False, delegated=True)
+OBJECT = dataclasses.replace(GPUS, kind="NVIDIADriver", name="demo", nodes=("worker-1",))
+
+
+@pytest.mark.parametrize(("whole", "part"), [(NONE, POOL), (DELEGATED, OBJECT)])
+def test_a_policy_of_some_nodes_brings_the_driver_in_place_of_the_one_of_all(whole: DriverPolicy, part: DriverPolicy) -> None:
+    """Nothing of a run waits for it: a driver of which its operator does not say that it runs is no pass."""
+    host = dataclasses.replace(UBUNTU, gpu=True)
+    other = dataclasses.replace(host, name="worker-2", kernel="6.8.0-51-generic")
+
+    def told(policy: DriverPolicy) -> typing.Dict[str, str]:
+        seen = OperatorsSeen(drivers=(whole, policy), hosts=(host, other))
+        platforms = {name: platform_of(False) for name in ("worker-1", "worker-2")}
+        return {item.subject: item.status for item in check(intent_of(None), seen, platforms, {}, False) if item.check == "operators.driver"}
+
+    subject = f"{part.kind} {part.name}, kernel 5.15.0-91-generic of ubuntu22.04 amd64"
+    assert told(part) == {subject: "unknown"}
+    assert told(dataclasses.replace(part, message="no such image")) == {subject: "fail"}
+    assert told(dataclasses.replace(part, ready=True)) == {subject: "pass"}
+    assert len(told(dataclasses.replace(part, ready=True, nodes=None))) == 2
+
+
+def test_an_nvidia_driver_counts_where_the_cluster_policy_leaves_the_driver_to_it() -> None:
+    host = dataclasses.replace(UBUNTU, gpu=True)
+    found = list(check(intent_of(None), OperatorsSeen(drivers=(GPUS, OBJECT), hosts=(host,)), {"worker-1": platform_of(False)}, {}, False))
+    assert {item.subject.partition(",")[0] for item in found} == {"ClusterPolicy cluster-policy"}

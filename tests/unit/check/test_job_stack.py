@@ -286,6 +286,13 @@ def test_each_pod_of_an_operator_must_be_ready(wanted: int, ready: int, status: 
     assert told(check([shared_job("nvidia.com/gpu")], (), WORLD, seen))[0] == ("stack.operator", "gpu-operator", status)
 
 
+def test_a_policy_of_some_nodes_counts_as_well() -> None:
+    states = (("NicClusterPolicy", "nic-cluster-policy", "ready"), ("NicNodePolicy", "pool-a", "notReady"))
+    policies = tuple(parse.policy_state({"kind": kind, "metadata": {"name": name}, "status": {"state": state}}) for kind, name, state in states)
+    found = told(check([shared_job("rdma/shared")], (), WORLD, dataclasses.replace(stack(), policies=policies)))
+    assert found[1:] == [("stack.policy", "NicClusterPolicy nic-cluster-policy", "pass"), ("stack.policy", "NicNodePolicy pool-a", "fail")]
+
+
 def test_each_deployment_and_each_policy_counts() -> None:
     both = tuple(Controller("gpu-operator", f"{name}/gpu-operator", "v1", 1, ready) for name, ready in (("a", 0), ("b", 1)))
     policies = tuple(

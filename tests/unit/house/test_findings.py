@@ -49,6 +49,7 @@ KINDS = set(
     " image.config.openshift.io sriovnetworknodestates.sriovnetwork.openshift.io sriovnetworknodepolicies.sriovnetwork.openshift.io"
     " sriovnetworkpoolconfigs.sriovnetwork.openshift.io sriovoperatorconfigs.sriovnetwork.openshift.io nicclusterpolicies.mellanox.com"
     " clusterpolicies.nvidia.com nicclusterpolicies.mellanox.com,clusterpolicies.nvidia.com nicdevices.configuration.net.nvidia.com"
+    " nicnodepolicies.mellanox.com,nvidiadrivers.nvidia.com"
     " ippools.nv-ipam.nvidia.com cidrpools.nv-ipam.nvidia.com ippools.whereabouts.cni.cncf.io subscriptions.operators.coreos.com"
     " localqueues.kueue.x-k8s.io clusterqueues.kueue.x-k8s.io".split()
 )

@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.drivers import DriverHost, DriverPolicy, driver_image
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.drivers import driver_host, driver_policy
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.drivers import driver_host, driver_policy, driver_selector
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 NFD = "feature.node.kubernetes.io"
@@ -120,3 +120,26 @@ def test_any_other_object_is_a_policy_or_an_error(spec: typing.Any, status: typi
         assert driver_policy(resource).name == "a"
     except ResourceError as error:
         assert str(error)
+
+
+def test_a_nic_node_policy_is_one_of_the_nodes_of_its_selector() -> None:
+    policy = {**NIC_POLICY, "kind": "NicNodePolicy", "metadata": {"name": "pool-a"}, "spec": {**NIC_POLICY["spec"], "nodeSelector": {"pool": "a"}}}
+    seen = driver_policy(policy)
+    assert (seen.kind, seen.name, seen.container, seen.ready) == ("NicNodePolicy", "pool-a", True, False)
+    assert seen.image == driver_policy(NIC_POLICY).image and seen.message.startswith("ForcePrecompiled is enabled")
+    assert (driver_selector(policy), driver_selector(NIC_POLICY)) == ({"pool": "a"}, {})
+    assert driver_policy({**policy, "status": {"state": "error", "reason": "no such image"}}).message == "no such image"
+
+
+def test_an_nvidia_driver_and_the_policy_that_leaves_the_driver_to_it() -> None:
+    """[NVIDIA/gpu-operator api/nvidia/v1alpha1 NVIDIADriverSpec]"""
+    spec = {"driverType": "gpu", "repository": "nvcr.io/nvidia", "image": "driver", "version": "580.95.05", "repoConfig": {"name": "repos"}}
+    made = {"kind": "NVIDIADriver", "metadata": {"name": "demo"}, "spec": {**spec, "nodeSelector": {"pool": "a"}}, "status": {"state": "notReady"}}
+    seen = driver_policy(made)
+    assert (seen.kind, seen.container, seen.ready, seen.image, seen.version) == ("NVIDIADriver", True, False, "nvcr.io/nvidia/driver", "580.95.05")
+    assert (seen.repositories, seen.precompiled, driver_selector(made)) == ("repos", False, {"pool": "a"})
+    assert driver_policy({**made, "status": {"state": "ready"}}).ready
+    policy = {"kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}, "spec": {"driver": {"useNvidiaDriverCRD": True}}}
+    assert (driver_policy(policy).container, driver_policy(policy).delegated) == (False, True)
+    off = {**policy, "spec": {"driver": {"useNvidiaDriverCRD": True, "enabled": False}}}
+    assert not driver_policy(off).delegated

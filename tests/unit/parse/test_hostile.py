@@ -480,7 +480,12 @@ DATA: typing.Dict[str, Data] = {
         [
             named(kind="NicClusterPolicy", spec={"ofedDriver": {"image": "doca-driver", "repoConfig": {"name": "r"}}}, status=NIC_STATUS),
             named(kind="ClusterPolicy", spec={"driver": {"enabled": True, "repoConfig": {"configMapName": "r"}}}, status={"state": "ready"}),
+            named(kind="NicNodePolicy", spec={"ofedDriver": {"image": "doca-driver"}, "nodeSelector": {"pool": "a"}}, status=NIC_STATUS),
+            named(kind="NVIDIADriver", spec={"image": "driver", "repoConfig": {"name": "r"}}, status={"state": "ready"}),
         ],
+    ),
+    "kubernetes.drivers.driver_selector": Data(
+        parser("kubernetes.drivers.driver_selector"), [named(kind="NicNodePolicy", spec={"nodeSelector": {"a": "b"}})], ({},)
     ),
     "kubernetes.drivers.driver_host": Data(parser("kubernetes.drivers.driver_host"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.nvidia_network_operator.reported": Data(

@@ -23,7 +23,8 @@ from ..._parse.kubernetes.resource import Resource, ResourceError
 from ..controllers.installation import how_to_install
 from ..controllers.sriov_operator import matches
 
-_POLICIES = {"gpu-operator": "ClusterPolicy", "network-operator": "NicClusterPolicy"}
+#: kinds of the policies of an operator, the one that it needs first
+_POLICIES = {"gpu-operator": ("ClusterPolicy",), "network-operator": ("NicClusterPolicy", "NicNodePolicy")}
 #: what Kueue calls the kinds that it does not manage unless it is told to [src kueue v0.19.2 config/components/manager/controller_manager_config.yaml]
 _FRAMEWORKS = {"PyTorchJob": "kubeflow.org/pytorchjob", "MPIJob": "kubeflow.org/mpijob", "TrainJob": "trainer.kubeflow.org/trainjob"}
 #: provisioners whose volumes many nodes can write, by a part of their names
@@ -88,13 +89,12 @@ def _operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
             yield Finding(check_id, operator, FAIL, measured, expected, f"It does not run. {why}", f"kubectl -n {namespace} describe deployment {name}")
         else:
             yield ok(check_id, operator, measured, expected)
-    kind = _POLICIES.get(operator)
-    if kind is None:
-        return
-    policies = [item for item in stack.policies if item.kind == kind]
-    if not policies:
-        yield Finding("stack.policy", kind, FAIL, "absent", "state ready", f"The operator does nothing without one. {why}", f"Create a {kind}.")
+    kinds = _POLICIES.get(operator, ())
+    policies = [item for item in stack.policies if item.kind in kinds]
+    if kinds and not policies:
+        yield Finding("stack.policy", kinds[0], FAIL, "absent", "state ready", f"The operator does nothing without one. {why}", f"Create a {kinds[0]}.")
     for policy in policies:
+        kind = policy.kind
         if policy.state == "ready":
             yield ok("stack.policy", f"{kind} {policy.name}", policy.state, "state ready")
         else:

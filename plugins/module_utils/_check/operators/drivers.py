@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.drivers import GPU, NIC, DriverHost, DriverPolicy, driver_image
+from ..._model.drivers import GPU, GPU_OF_NODES, NIC, NIC_OF_NODES, OF_GPUS, OF_NICS, DriverHost, DriverPolicy, driver_image
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Intent
@@ -43,8 +43,15 @@ _NVIDIA = ("nvcr.io/nvidia",)
 _KEYS = {
     NIC: ("spec.ofedDriver.forcePrecompiled", "spec.ofedDriver.repoConfig.name"),
     GPU: ("spec.driver.usePrecompiled", "spec.driver.repoConfig.configMapName"),
+    GPU_OF_NODES: ("spec.usePrecompiled", "spec.repoConfig.name"),
 }
-_OWN = {NIC: "leave spec.ofedDriver away and use the driver of the node", GPU: "set spec.driver.enabled to false and install the driver on the node"}
+_KEYS[NIC_OF_NODES] = _KEYS[NIC]
+_OWN = {
+    NIC: "leave spec.ofedDriver away and use the driver of the node",
+    NIC_OF_NODES: "leave spec.ofedDriver away and use the driver of the node",
+    GPU: "set spec.driver.enabled to false and install the driver on the node",
+    GPU_OF_NODES: "delete it and install the driver on the node",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,8 +104,12 @@ def check(
                 CHECK, f"{NIC} {NIC_POLICY}", UNKNOWN, "not read", _EXPECTED, why, "See operators.needed and operators.read, and run the stage again."
             )
         return
-    for policy in _policies(intent, seen):
-        hosts = [host for host in seen.hosts if host.gpu] if policy.kind == GPU else list(seen.hosts)
+    policies = list(_policies(intent, seen))
+    for policy in policies:
+        hosts = [host for host in seen.hosts if (host.gpu or policy.kind not in OF_GPUS) and (policy.nodes is None or host.name in policy.nodes)]
+        if not policy.container and any(other.container and _brings_for(other, policy) for other in policies):
+            # a policy for some of the nodes brings the driver, and is told by itself
+            continue
         if not policy.container:
             yield ok(CHECK, f"{policy.kind} {policy.name}", "brings no driver container: the nodes have a driver of their own", _EXPECTED)
         elif hosts:
@@ -123,7 +134,12 @@ def _policies(intent: Intent, seen: OperatorsSeen) -> typing.Iterator[DriverPoli
         yield dataclasses.replace(base, container=True, image=image, version=version, ready=base.ready and same, message=base.message if same else "")
     elif there is not None:
         yield there
-    yield from (policy for policy in seen.drivers if policy.kind == GPU)
+    delegated = any(policy.delegated for policy in seen.drivers)
+    yield from (policy for policy in seen.drivers if policy.kind in (NIC_OF_NODES, GPU) or (policy.kind == GPU_OF_NODES and delegated))
+
+
+def _brings_for(other: DriverPolicy, policy: DriverPolicy) -> bool:
+    return any({other.kind, policy.kind} <= {*kinds} for kinds in (OF_NICS, OF_GPUS))
 
 
 def _remark(policy: DriverPolicy, intent: Intent, hosts: typing.Iterable[DriverHost], hcas: typing.Mapping[str, ObservedHcas]) -> str:
@@ -160,6 +176,11 @@ def _pool(pool: _Pool) -> Finding:
         finding = rule(pool)
         if finding is not None:
             return finding
+    if policy.kind in (NIC_OF_NODES, GPU_OF_NODES):
+        # no stage of a run makes it, so none waits for it
+        why = "Its operator does not say that the driver runs on these nodes: it may still be compiled, or can't come up."
+        remedy = f"kubectl describe {policy.kind.lower()} {policy.name}, and the logs of its driver pods; run the stage again when it is ready."
+        return Finding(CHECK, pool.subject, UNKNOWN, _measured(pool), _EXPECTED, why, remedy)
     return ok(CHECK, pool.subject, _measured(pool), _EXPECTED)
 
 
@@ -175,7 +196,7 @@ def _way(pool: _Pool) -> str:
         return "precompiled"
     by = "with OpenShift's driver toolkit" if pool.host.os == "rhcos" else "with packages of the distribution"
     # the GPU operator does not look for it
-    instead = f", or {driver_image(pool.policy, pool.host, True)} where the registry has it" if pool.policy.kind == NIC else ""
+    instead = f", or {driver_image(pool.policy, pool.host, True)} where the registry has it" if pool.policy.kind in OF_NICS else ""
     return f"compiled on each node {by}, which takes minutes{instead}; nodes: {len(pool.nodes)}; image"
 
 
@@ -211,7 +232,7 @@ def _unsigned(pool: _Pool) -> typing.Optional[Finding]:
     policy, forced = pool.policy, _KEYS[pool.policy.kind][0]
     remedy = f"Build an image whose modules are signed with a key that the machines have (mokutil --import) and set {forced}; or {_OWN[policy.kind]}; "
     remedy += "or switch secure boot off."
-    if policy.precompiled and policy.kind == GPU and pool.host.os == "ubuntu" and pool.of_nvidia:
+    if policy.precompiled and policy.kind in OF_GPUS and pool.host.os == "ubuntu" and pool.of_nvidia:
         return None
     if pool.digest or (policy.precompiled and not pool.of_nvidia):
         why = "The kernel loads only signed modules (secure boot), and nothing tells from here whether those of this image are."

@@ -2,8 +2,8 @@
 
 """The driver containers of NVIDIA's operators: what their policies ask for, and by what of a node the image is chosen.
 
-[src Mellanox/network-operator v26.4.1 api/v1alpha1 OFEDDriverSpec, pkg/nodeinfo; NVIDIA/gpu-operator v26.3.3 api/nvidia/v1 DriverSpec,
-internal/state/nodepool.go]
+[src Mellanox/network-operator v26.4.1 api/v1alpha1 OFEDDriverSpec, NicNodePolicySpec, pkg/nodeinfo; NVIDIA/gpu-operator v26.3.3 api/nvidia/v1 DriverSpec,
+api/nvidia/v1alpha1 NVIDIADriverSpec, internal/state/nodepool.go]
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import typing
 
 from ..._model.boundary.kubernetes import LABEL_VALUE, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
-from ..._model.drivers import NIC, DriverHost, DriverPolicy
+from ..._model.drivers import GPU_OF_NODES, OF_NICS, DriverHost, DriverPolicy
 from .resource import Resource, items_of, known, labels_of, mapping_at, name_of, text_of, title_of
 
 _NFD = "feature.node.kubernetes.io/"
@@ -21,20 +21,30 @@ _OFED_STATE = "state-OFED"
 
 
 def driver_policy(resource: Resource) -> DriverPolicy:
-    """A NicClusterPolicy or a ClusterPolicy.
+    """A NicClusterPolicy, a NicNodePolicy, a ClusterPolicy or an NVIDIADriver.
 
     :raises ResourceError: no such object
     """
     kind, name = known(WORD, mapping_at(resource).get("kind")), name_of(resource)
-    return _of_nics(resource, name) if kind == NIC else _of_gpus(resource, kind, name)
+    if kind in OF_NICS:
+        return _of_nics(resource, kind, name)
+    return _of_gpu_nodes(resource, kind, name) if kind == GPU_OF_NODES else _of_gpus(resource, kind, name)
 
 
-def _of_nics(resource: Resource, name: str) -> DriverPolicy:
+def driver_selector(resource: Resource) -> typing.Dict[str, str]:
+    """Labels of the nodes that a policy is for; none where it is for all.
+
+    :raises ResourceError: no such object
+    """
+    return {str(key): str(value) for key, value in mapping_at(resource, "spec", "nodeSelector").items()}
+
+
+def _of_nics(resource: Resource, kind: str, name: str) -> DriverPolicy:
     spec, status = mapping_at(resource, "spec", "ofedDriver"), mapping_at(resource, "status")
     part = next((item for item in items_of(status, "appliedStates", title_of(resource)) if item.get("name") == _OFED_STATE), {})
     ready = (part.get("state") or status.get("state")) == "ready"
     return DriverPolicy(
-        NIC,
+        kind,
         name,
         bool(spec),
         _image(spec),
@@ -42,7 +52,7 @@ def _of_nics(resource: Resource, name: str) -> DriverPolicy:
         spec.get("forcePrecompiled") is True,
         _text(mapping_at(spec, "repoConfig"), "name"),
         bool(spec) and ready,
-        "" if ready else _text(part, "message"),
+        "" if ready else _text(part, "message") or _text({} if part else status, "reason"),
     )
 
 
@@ -52,7 +62,15 @@ def _of_gpus(resource: Resource, kind: str, name: str) -> DriverPolicy:
     container = spec.get("enabled") is not False and spec.get("useNvidiaDriverCRD") is not True
     ready = mapping_at(resource, "status").get("state") == "ready"
     repositories = _text(mapping_at(spec, "repoConfig"), "configMapName")
-    return DriverPolicy(kind, name, container, _image(spec), _text(spec, "version"), spec.get("usePrecompiled") is True, repositories, container and ready)
+    delegated = spec.get("enabled") is not False and spec.get("useNvidiaDriverCRD") is True
+    precompiled = spec.get("usePrecompiled") is True
+    return DriverPolicy(kind, name, container, _image(spec), _text(spec, "version"), precompiled, repositories, container and ready, delegated=delegated)
+
+
+def _of_gpu_nodes(resource: Resource, kind: str, name: str) -> DriverPolicy:
+    spec, ready = mapping_at(resource, "spec"), mapping_at(resource, "status").get("state") == "ready"
+    repositories = _text(mapping_at(spec, "repoConfig"), "name")
+    return DriverPolicy(kind, name, True, _image(spec), _text(spec, "version"), spec.get("usePrecompiled") is True, repositories, ready)
 
 
 def _text(parent: typing.Mapping[str, typing.Any], key: str) -> str:
