@@ -902,7 +902,7 @@ def test_of_an_odd_number_of_nodes_one_rests_in_each_round() -> None:
 # Rounds
 
 
-COVER = CoverPlan(8, 16, 16, 0, False, 0)
+COVER = CoverPlan(8, 16, 16)
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,8 @@ def test_slow_ports_of_a_kind_are_no_fault_of_each_other() -> None:
 @pytest.mark.parametrize("speed", [0.0, -32.0, 1e-6])
 @pytest.mark.parametrize("field", ["max_speed", "slot_speed"])
 def test_no_floor_comes_from_a_speed_that_no_pcie_link_has(field: str, speed: float) -> None:
-    link = dataclasses.replace(GEN4, current_speed=None, **{field: speed})
+    changes: typing.Dict[str, typing.Any] = {field: speed}
+    link = dataclasses.replace(GEN4, current_speed=None, **changes)
     found = judged({name: nic(100.0, 100.0, 100.0, link=link) for name in "ab"}, 0.1)
     assert found["floor", "storage a -> b"].status == "fail"
     with pytest.raises(LoadError, match=r"the speed of a PCIe lane in GT/s from 2\.5"):
