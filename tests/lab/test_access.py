@@ -17,7 +17,7 @@ from lab.build.disk import ADMIN
 from lab.pki import DAYS, Pki
 
 from .conftest import ROOT, SETTINGS, Lab
-from .scenarios import intent
+from .scenarios import alone
 
 #: whoever may only look may start no observers, and has nodes by ssh alone
 BY_SSH = {"rdma_nodes": {"hosts": {"worker-2": {"ansible_connection": "ssh"}}}}
@@ -108,7 +108,7 @@ def test_no_power_that_is_named_can_be_left_out(lab: Lab, power: str) -> None:
 
 @pytest.mark.thorough
 def test_the_shipped_roles_are_enough_to_measure(lab: Lab, roles: None) -> None:
-    run = run_as(lab, "linerate-rdma-operators", "bandwidth", rdma_fabrics=intent())
+    run = run_as(lab, "linerate-rdma-operators", "bandwidth", rdma_fabrics=alone())
     assert [finding["subject"] for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.end
 
 

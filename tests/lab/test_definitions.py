@@ -21,7 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.tuned import
 from lab.processes import wait_until
 
 from .conftest import MANAGED, SETTINGS, Lab
-from .scenarios import BANDWIDTH, PODS_READY, intent
+from .scenarios import BANDWIDTH, PODS_READY, alone
 from .test_access import shipped
 from .test_observers import AUDIT, changed_since
 
@@ -194,7 +194,7 @@ def test_nvidia_peermem_is_switched_on_in_the_cluster_policy_that_is_there(lab: 
 def measured(lab: Lab) -> typing.Tuple[typing.Set[str], typing.Dict[str, typing.Set[str]]]:
     """Accounts of the pods of a measurement that proves something, and what became of each kind of ADMISSION meanwhile: verbs of the audit log."""
     position = AUDIT.stat().st_size
-    with lab.running(BANDWIDTH, variables={"rdma_fabrics": intent()}) as playbook:
+    with lab.running(BANDWIDTH, variables={"rdma_fabrics": alone()}) as playbook:
         playbook.await_text(PODS_READY)
         accounts = {pod["spec"]["serviceAccountName"] for pod in lab.objects("v1/Pod", MANAGED)}
         run = playbook.wait()

@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import MANAGED, Lab
 from .named import assert_named
-from .scenarios import SCENARIOS, Scenario, intent
+from .scenarios import BANDWIDTH, SCENARIOS, Scenario, alone, intent
 
 
 @pytest.mark.parametrize("scenario", [pytest.param(each, id=each.name, marks=() if each.always else pytest.mark.thorough) for each in SCENARIOS])
@@ -19,7 +19,8 @@ def test_a_fault_is_named(lab: Lab, scenario: Scenario) -> None:
         for injection in scenario.injections:
             if not injection.after:
                 faults.enter_context(lab.fault(injection.name, **injection.target))
-        with lab.running(scenario.playbook, variables={"rdma_fabrics": intent(), **scenario.variables}) as playbook:
+        fabrics = alone() if scenario.playbook == BANDWIDTH else intent()
+        with lab.running(scenario.playbook, variables={"rdma_fabrics": fabrics, **scenario.variables}) as playbook:
             for injection in scenario.injections:
                 if injection.after:
                     playbook.await_text(injection.after, injection.times)
@@ -52,7 +53,7 @@ def test_a_wrong_type_is_refused_before_any_host_is_touched(lab: Lab, playbook: 
 
 @pytest.mark.thorough
 def test_what_an_interrupted_measurement_left_is_removed_and_named(lab: Lab) -> None:
-    variables = {"rdma_fabrics": intent()}
+    variables = {"rdma_fabrics": alone()}
     with lab.running("playbooks/bandwidth.yml", variables=variables) as playbook:
         playbook.await_text("pod is ready", 2)
         # no chance to clean up: the playbook and the module that it runs

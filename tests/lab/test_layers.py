@@ -14,7 +14,7 @@ import typing
 import pytest
 
 from .conftest import MANAGED, Lab, Run
-from .scenarios import BANDWIDTH, PODS_READY, intent
+from .scenarios import BANDWIDTH, PODS_READY, alone
 
 pytestmark = pytest.mark.thorough
 
@@ -35,7 +35,7 @@ def measured(lab: Lab, *faults: str, in_pods: bool = True, **storage: typing.Any
             stack.enter_context(lab.fault("host-rdma", worker=worker))
         for fault in faults:
             stack.enter_context(lab.fault(fault, worker=SLOW))
-        variables = {"rdma_fabrics": intent(**{"pods": SMALL, "line_rate": FLOOR, **storage})}
+        variables = {"rdma_fabrics": alone(**{"pods": SMALL, "line_rate": FLOOR, **storage})}
         with lab.running(BANDWIDTH, variables=variables, by_pods=True) as playbook:
             if in_pods:
                 playbook.await_text(PODS_READY, 2)
@@ -71,7 +71,7 @@ def test_the_layer_that_loses_is_named(lab: Lab, faults: typing.Tuple[str, ...],
 
 
 def test_without_rdma_on_the_host_the_layers_are_not_told_apart(lab: Lab) -> None:
-    with lab.running(BANDWIDTH, variables={"rdma_fabrics": intent()}, by_pods=True) as playbook:
+    with lab.running(BANDWIDTH, variables={"rdma_fabrics": alone()}, by_pods=True) as playbook:
         playbook.await_text(PODS_READY, 2)
         with lab.fault("slow-direction", worker=SLOW):
             run = playbook.wait()

@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring imp
 from lab.processes import wait_until
 
 from .conftest import MANAGED, SETTINGS, Lab
-from .scenarios import BANDWIDTH, NETWORK, PODS_READY, intent
+from .scenarios import BANDWIDTH, NETWORK, PODS_READY, alone
 from .test_access import identity
 
 pytestmark = pytest.mark.thorough
@@ -91,7 +91,7 @@ def test_pods_measure_where_multus_isolates_namespaces(lab: Lab, isolated: None)
             return any("namespace isolation" in str(item.get("message")) for item in events)
 
         assert wait_until(refused, 300), "multus does not isolate namespaces"
-    run = lab.playbook(BANDWIDTH, variables={"rdma_fabrics": intent()})
+    run = lab.playbook(BANDWIDTH, variables={"rdma_fabrics": alone()})
     assert [finding for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.end
     assert lab.objects("v1/Pod", MANAGED) == [] and gone(lab)
 
@@ -107,7 +107,7 @@ def test_a_tenant_of_the_jobs_namespace_gets_no_privileged_pod(lab: Lab) -> None
             made = lab.playbook(NETWORK)
             assert made.code == 0, made.end
             assert refusal(lab, tenant, pod("training")) == ""
-            with lab.running(BANDWIDTH, variables={"rdma_fabrics": intent()}) as playbook:
+            with lab.running(BANDWIDTH, variables={"rdma_fabrics": alone()}) as playbook:
                 playbook.await_text(PODS_READY)
                 (there,) = [item for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == NAMESPACE]
                 assert {item["metadata"]["namespace"] for item in lab.objects("v1/Pod", MANAGED)} == {NAMESPACE}
@@ -148,7 +148,7 @@ def test_a_network_that_a_tenant_has_changed_is_not_measured(lab: Lab) -> None:
 
 
 def test_what_a_killed_measurement_has_left_goes_with_the_next(lab: Lab) -> None:
-    with lab.running(BANDWIDTH, variables={"rdma_fabrics": intent()}) as playbook:
+    with lab.running(BANDWIDTH, variables={"rdma_fabrics": alone()}) as playbook:
         playbook.await_text(PODS_READY, 2)
         lab.command("exec", "pkill", "-KILL", "-f", "rdma_bandwidth")
         playbook.process.kill()
@@ -157,7 +157,7 @@ def test_what_a_killed_measurement_has_left_goes_with_the_next(lab: Lab) -> None
     before = [item["metadata"]["uid"] for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == NAMESPACE]
     seen = lab.playbook(NETWORK)
     assert seen.finding("network", "network.leftover", "cluster")["status"] == "pass", seen.end
-    with lab.running(BANDWIDTH, variables={"rdma_fabrics": intent()}) as playbook:
+    with lab.running(BANDWIDTH, variables={"rdma_fabrics": alone()}) as playbook:
         playbook.await_text(PODS_READY)
         assert [item["metadata"]["uid"] for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == NAMESPACE] != before
         run = playbook.wait()
