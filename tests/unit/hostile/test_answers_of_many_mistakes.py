@@ -45,10 +45,14 @@ def test_all_mistakes_of_an_intent_are_told_and_the_time_does_not_grow_with_thei
     few = {f"zz{number}": 1 for number in range(2_000)}
     assert len(load_all(Record, few)[1]) >= len(few)
 
-    def seconds(number: int) -> float:
+    def once(number: int) -> float:
         begin = time.process_time()
         load_all(Record, {f"zz{place}": 1 for place in range(number)})
         return time.process_time() - begin
+
+    def seconds(number: int) -> float:
+        # the least of several: the collector of garbage walks through all that earlier tests left
+        return min(once(number) for _ in range(3))
 
     assert seconds(8_000) < 8 * max(seconds(2_000), 0.01)
 

@@ -78,7 +78,7 @@ def look(site: Site, capsys: pytest.CaptureFixture[str], **more: typing.Any) -> 
 
 def statuses(site: Site, result: typing.Dict[str, typing.Any]) -> typing.Dict[str, str]:
     facts = load(MirrorFacts, result["mirror"])
-    return {finding.subject: finding.status for finding in check.check(parse_intent([FABRIC], None, site.cluster), facts)}
+    return {finding.subject: finding.status for finding in check.check(parse_intent([{**FABRIC, "pods": PODS}], None, site.cluster), facts)}
 
 
 def test_all_is_there(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
