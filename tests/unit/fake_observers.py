@@ -195,7 +195,7 @@ class World(FakeApi):
             name = item["metadata"]["name"]
             status = self.stand.get(name, running())
             if status is not None and takes(template["spec"], item) and f"linerate-observer-{name}" not in self._objects[pods]:
-                super()._happen(pods, "ADDED", pod_of(name, template, status))
+                super()._happen(pods, "ADDED", pod_of(name, template, status, daemon["metadata"]["uid"]))
         self.on_pods()
 
 
@@ -207,11 +207,15 @@ def takes(spec: Resource, item: Resource) -> bool:
     return required is None or item["metadata"]["name"] in {name for term in required["nodeSelectorTerms"] for name in term["matchFields"][0]["values"]}
 
 
-def pod_of(name: str, template: Resource, status: Resource) -> Resource:
-    """A pod for one node, as the controller makes it."""
+def pod_of(name: str, template: Resource, status: Resource, daemon: str = "uid-of-the-set") -> Resource:
+    """A pod for one node, as the controller makes it.
+
+    :param daemon: uid of the DaemonSet
+    """
     field = {"key": "metadata.name", "operator": "In", "values": [name]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}}
     scheduled = any(item["type"] == "PodScheduled" and item["status"] == "True" for item in status.get("conditions", [])) or status["phase"] == "Failed"
-    metadata = {**template["metadata"], "name": f"linerate-observer-{name}", "namespace": NAMESPACE, "uid": f"uid-of-{name}"}
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "linerate-observer", "uid": daemon, "controller": True, "blockOwnerDeletion": True}
+    metadata = {**template["metadata"], "name": f"linerate-observer-{name}", "namespace": NAMESPACE, "uid": f"uid-of-{name}", "ownerReferences": [owner]}
     spec = {**template["spec"], "affinity": affinity, **({"nodeName": name} if scheduled else {})}
     return {"kind": "Pod", "metadata": metadata, "spec": spec, "status": status}

@@ -66,6 +66,7 @@ class ObserverPod:
 
     :ivar node: that it is for, also before it is scheduled
     :ivar phase: as in _parse/kubernetes/pod_state.py; ``suspect`` and ``detail`` likewise
+    :ivar controller: uid of what controls it; empty: nothing does
     :ivar deleting: it is on its way out, and its controller will make another one
     :ivar image_id: of the image that runs, as the runtime names it; empty before it does
     :ivar template: of which template it is
@@ -82,6 +83,7 @@ class ObserverPod:
     image_id: str = ""
     template: str = ""
     restarts: int = 0
+    controller: Uid = ""
     deleting: bool = False
 
 

@@ -197,9 +197,13 @@ def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Cloc
 def _kept(
     cluster: Cluster, namespaces: typing.Iterable[Resource], limit: float, clock: Clock, pause: typing.Callable[[float], None]
 ) -> typing.Iterator[typing.Tuple[str, Outcome]]:
-    """The namespaces that may not be deleted, each with what became of it. One that is being deleted is past that."""
+    """The namespaces that may not be deleted, each with what became of it. One that is being deleted is past that.
+
+    What is being deleted in them is awaited until one and the same moment: who plants many namespaces holds up nothing longer than who plants one.
+    """
+    end = clock() + limit
     for item in (item for item in namespaces if "deletionTimestamp" not in item["metadata"]):
-        kept = objects_of_others(cluster, item["metadata"]["name"], limit, clock, pause)
+        kept = objects_of_others(cluster, item["metadata"]["name"], max(0.0, end - clock()), clock, pause)
         if kept is not None:
             applied = dataclasses.replace(_labelled(item), action="refused", reason=FOREIGN if kept.objects else UNREAD, refusal=str(kept))
             yield applied.name, Outcome(applied, stable(item), stable(item))

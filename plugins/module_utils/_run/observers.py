@@ -349,7 +349,8 @@ class Observers:
                 return None
             why = parse.holds_back(found)
             return f"the namespace {self._namespace}{f' ({why})' if why else ''}", f"kubectl get namespace {self._namespace} -o yaml"
-        pods = [name_of(pod) for pod in self._cluster.list("Pod", self._namespace, SELECTOR).items]
+        every = self._cluster.list("Pod", self._namespace, SELECTOR).items
+        pods = [name_of(pod) for pod in every if core.controller(pod) == ("DaemonSet", DAEMON_SET)]
         return (f"pod {pods[0]}, of {len(pods)} in {self._namespace},", f"kubectl get pods -n {self._namespace} -o wide") if pods else None
 
     def _find(self, kind: str, namespace: str, name: str) -> typing.Optional[Resource]:
@@ -390,12 +391,14 @@ def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
 
 
 def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
-    """The observer of a node, as it is now.
+    """The observer of a node, as it is now: a pod that the DaemonSet controls. A tenant or a kubelet may have given another pod its labels.
 
     :raises RdmaError: it has none, and why
     """
+    daemons = map(parse.observer_set, cluster.list("DaemonSet", namespace, fields=f"metadata.name={DAEMON_SET}").items)
+    uid = next((daemon.uid for daemon in daemons if daemon.name == DAEMON_SET), "")
     found = map(parse.observer_pod, cluster.list("Pod", namespace, SELECTOR, f"spec.nodeName={node}").items)
-    pod = next((pod for pod in found if pod.phase == "ready" and not pod.deleting), None)
+    pod = next((pod for pod in found if uid and pod.controller == uid and pod.phase == "ready" and not pod.deleting), None)
     if pod is not None:
         return Container(namespace, pod.name, pod.container)
     (observer,) = judge([node], seen_in(cluster, namespace))

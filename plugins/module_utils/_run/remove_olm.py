@@ -5,6 +5,9 @@
 Our own objects of an operator's kinds go first, while it runs: it alone takes its finalizers off. The Subscription goes after the ClusterServiceVersion:
 it bears our label, so that a removal that was interrupted is found again. Definitions that still have objects stay, as do the objects of others in them.
 Last goes what OLM never takes away itself: its own record of the operator.
+
+A tenant's Subscription may bear our label as well, with a finalizer that never goes. So the namespaces into which the collection installs by default come
+first, and the waits of all together have a limit.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import typing
 
 from .._model.apply import AppliedObject
 from .._model.olm import GROUP, ORIGINALS, ServiceVersion, Stay, Subscription
+from .._model.operators import TABLE
 from .._model.text import folded
 from .._observe.apply import Outcome, ours, stable
 from .._observe.kubernetes import ApiError, Clock, Cluster, Kind, Resource
@@ -25,6 +29,9 @@ from .._parse.kubernetes.resource import labels_of, mapping_at, name_of
 _MADE_BY_OLM = ("olm.managed", "true")
 #: of the objects that stay, those that are named
 _NAMED = 5
+#: of the limit of one wait, how much those of a removal may take together for objects that do not go
+_ALL_WAITS = 2.0
+_USUAL = frozenset(operator.package.namespace for operator in TABLE if operator.package is not None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +54,8 @@ class Remover:
         self._cluster, self._check_mode, self._limit, self._clock, self._pause = cluster, check_mode, limit, clock, pause
         self._outcomes: typing.List[Outcome] = []
         self._stays: typing.List[Stay] = []
+        #: seconds that are left for what does not go
+        self._patience = _ALL_WAITS * limit
 
     def show(self) -> Removed:
         """What is there of ours, and stays.
@@ -70,7 +79,7 @@ class Remover:
 
     def _subscriptions(self) -> typing.List[Subscription]:
         found = map(olm.subscription, self._cluster.list("Subscription").items)
-        return sorted((item for item in found if item.ours), key=lambda item: item.place)
+        return sorted((item for item in found if item.ours), key=lambda item: (item.namespace not in _USUAL, item.place))
 
     def _operator(self, subscription: Subscription) -> bool:
         """Whether an operator is gone."""
@@ -202,10 +211,13 @@ class Remover:
 
     def _await(self, kind: Kind, namespace: str, name: str) -> typing.Optional[Resource]:
         """None once it is gone; in check mode nothing goes."""
-        end = self._clock() + self._limit
+        begin = self._clock()
         while not self._check_mode:
-            left = self._find(kind, namespace, name)
-            if left is None or self._clock() >= end:
+            left, waited = self._find(kind, namespace, name), self._clock() - begin
+            if left is None:
+                return None
+            if waited >= min(self._limit, self._patience):
+                self._patience -= waited
                 return left
             self._pause(1.0)
         return None

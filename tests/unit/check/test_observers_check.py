@@ -20,8 +20,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.observers im
 from ansible_collections.linerate.rdma.tests.unit import fake_observers as play
 
 WANTED = Wanted(play.IMAGE)
-DAEMON = {**daemon_set(WANTED), "status": {"observedGeneration": 1}}
-DAEMON["metadata"] = {**DAEMON["metadata"], "uid": "d", "generation": 1}
+
+
+def made(**wanted: typing.Any) -> Resource:
+    """The DaemonSet as the API server shows it."""
+    item = daemon_set(dataclasses.replace(WANTED, **wanted))
+    return {**item, "metadata": {**item["metadata"], "uid": "uid-of-the-set", "generation": 1}, "status": {}}
+
+
+DAEMON = {**made(), "status": {"observedGeneration": 1}}
 TEMPLATE = DAEMON["spec"]["template"]
 Resources = typing.Sequence[Resource]
 
@@ -51,7 +58,7 @@ def one(world: ObserversSeen, node: str = "a") -> Observer:
 
 
 def of_daemon(message: str, reason: str = "FailedCreate", **rest: str) -> Resource:
-    return play.event("DaemonSet", "linerate-observer", reason, message, **{"uid": "d", **rest})
+    return play.event("DaemonSet", "linerate-observer", reason, message, **{"uid": DAEMON["metadata"]["uid"], **rest})
 
 
 def test_a_ready_pod_is_an_observer() -> None:
@@ -176,10 +183,10 @@ def test_a_lost_node() -> None:
 
 
 def test_who_is_left_out() -> None:
-    by_label = {**daemon_set(dataclasses.replace(WANTED, node_selector={"gpu": "yes"})), "status": {}}
+    by_label = made(node_selector={"gpu": "yes"})
     found = one(seen(daemon=by_label, events=[of_daemon(play.SCC)]))
     assert (found.reason, "gpu=yes" in found.detail, "kubectl label node a gpu=yes" in found.remedy) == ("left_out", True, True)
-    by_name = {**daemon_set(dataclasses.replace(WANTED, nodes=("b",))), "status": {}}
+    by_name = made(nodes=("b",))
     assert one(seen(daemon=by_name)).reason == "left_out"
     assert one(seen(), "z").reason == "no_node"
     windows = play.node("a")
@@ -193,7 +200,7 @@ def test_who_waits_for_the_controller() -> None:
 
 
 def test_a_pod_of_other_options_is_no_observer() -> None:
-    old = {**daemon_set(dataclasses.replace(WANTED, lifetime=60)), "status": {}}
+    old = made(lifetime=60)
     assert (one(seen(pods={"a": play.running()}, daemon=old)).phase, one(seen(pods={"a": play.running()}, daemon=old)).reason) == ("waiting", "outdated")
     pod = play.pod_of("a", TEMPLATE, play.running())
     pod["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
@@ -202,6 +209,26 @@ def test_a_pod_of_other_options_is_no_observer() -> None:
     # the one that comes counts, not the one that goes
     both = dataclasses.replace(going, pods=(*going.pods, *seen(pods={"a": play.running()}).pods))
     assert one(both).phase == "ready"
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [
+        [],
+        # as a kubelet's mirror pod has it
+        [{"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "uid-of-the-node", "controller": True}],
+        [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "linerate-observer", "uid": "of-an-older-one", "controller": True}],
+        [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "linerate-observer", "uid": "uid-of-the-set"}],
+    ],
+)
+def test_a_pod_of_others_with_the_labels_is_no_observer(owners: typing.List[Resource]) -> None:
+    pod = play.pod_of("a", TEMPLATE, play.running())
+    theirs = parse.observer_pod({**pod, "metadata": {**pod["metadata"], "ownerReferences": owners, "name": "aaa"}})
+    assert one(dataclasses.replace(seen(), pods=(theirs,))).reason == "no_pod"
+    assert one(dataclasses.replace(seen(), pods=(theirs, parse.observer_pod(pod)))).pod == "linerate-observer-a"
+    # a DaemonSet without a uid controls nothing
+    blank = parse.observer_set({**DAEMON, "metadata": {**DAEMON["metadata"], "uid": ""}})
+    assert one(dataclasses.replace(seen(), pods=(theirs,), daemon=blank)).reason == "no_pod"
 
 
 def test_an_event_of_another_daemon_set_says_nothing() -> None:
@@ -272,5 +299,5 @@ def test_a_waiting_pod_is_named_by_its_uid_as_well() -> None:
 
 
 def test_an_old_pod_that_cannot_start_says_why() -> None:
-    old = {**daemon_set(dataclasses.replace(WANTED, lifetime=60)), "status": {}}
+    old = made(lifetime=60)
     assert one(seen(pods={"a": IMAGE}, daemon=old)).reason == "image"

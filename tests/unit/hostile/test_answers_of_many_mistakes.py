@@ -52,7 +52,7 @@ def test_all_mistakes_of_an_intent_are_told_and_the_time_does_not_grow_with_thei
 
     def seconds(number: int) -> float:
         # the least of several: the collector of garbage walks through all that earlier tests left
-        return min(once(number) for _ in range(3))
+        return min(once(number) for _time in range(3))
 
     assert seconds(8_000) < 8 * max(seconds(2_000), 0.01)
 

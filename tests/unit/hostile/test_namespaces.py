@@ -192,6 +192,28 @@ def test_what_never_goes_keeps_the_namespace_after_the_limit(api: Api) -> None:
     assert there(api) and "Pod stuck" in outcome.applied.refusal and api.now >= 10
 
 
+def test_a_kubelet_s_mirror_pods_keep_no_namespace(api: Api) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "name": "worker-1", "uid": "n", "controller": True}
+    api.add("pods", "planted-worker-1", annotations={"kubernetes.io/config.mirror": "5"}, ownerReferences=[node])
+    assert removed(api).applied.action == "deleted" and not there(api) and api.now == 0
+    # of another kind the annotation says nothing
+    assert judge([("Secret", {"metadata": {"name": "a", "annotations": {"kubernetes.io/config.mirror": "5"}}})]).foreign == ("Secret a",)
+
+
+def test_many_planted_namespaces_hold_up_a_teardown_no_longer_than_one(api: Api) -> None:
+    for number in range(20):
+        name = f"planted-{number}"
+        api._objects["/api/v1/namespaces"][name] = {"metadata": {"name": name, "uid": name, "labels": OURS, "resourceVersion": "1"}}
+        for path in [path for path in api._objects if f"/namespaces/{NAME}/" in path]:
+            api._objects[path.replace(f"/namespaces/{NAME}/", f"/namespaces/{name}/")] = {}
+        held = {"name": "held", "uid": f"held-{number}", "deletionTimestamp": "2026-01-02T03:04:05Z", "finalizers": ["tenant/never"]}
+        api._objects[f"/api/v1/namespaces/{name}/configmaps"]["held"] = {"metadata": held}
+    removal = Removal(("Namespace",), "app.kubernetes.io/managed-by=linerate.rdma", limit=10)
+    outcomes = {item.applied.name: item.applied.action for item in remove_all(FakeApi.client(api.url), removal, False, lambda: api.now, api.pause)}
+    assert outcomes.pop(NAME) == "deleted" and set(outcomes.values()) == {"refused"} and len(outcomes) == 20
+    assert api.now <= 2 * removal.limit
+
+
 def test_what_openshift_ai_and_pipelines_make_in_each_namespace_is_nobody_s_data() -> None:
     made = {
         "ConfigMap": ("odh-trusted-ca-bundle", "config-trusted-cabundle", "config-service-cabundle"),

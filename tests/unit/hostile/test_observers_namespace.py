@@ -167,3 +167,36 @@ def test_what_would_give_more_is_named() -> None:
     role = {"kind": "Role", "metadata": {"name": "r", "labels": {"x": "1", "run": "a"}}, "rules": [{"verbs": ["use"]}]}
     assert adds_to(role, role, "run") == "" and adds_to({**role, "metadata": {"name": "r"}}, role, "run") == ""
     assert adds_to({**role, "rules": []}, role, "run") == "Role r has other rules" and adds_to(None, role, "run") == "Role r is not in it"
+
+
+def test_a_pod_with_the_labels_of_the_observers_is_not_connected_to(world: World) -> None:
+    begin(world)
+    pods, cluster = f"/api/v1/namespaces/{play.NAMESPACE}/pods", FakeApi.client(world.url)
+    (observer,) = world.all("Pod")
+    node = {"apiVersion": "v1", "kind": "Node", "name": "worker-1", "uid": "n", "controller": True}
+    for name, owners in (("aaa", []), ("aab", [node])):
+        world.have(pods, {**observer, "metadata": {**observer["metadata"], "name": name, "uid": name, "ownerReferences": owners}})
+    assert run.container_on(cluster, play.NAMESPACE, "worker-1").pod == "linerate-observer-worker-1"
+    world.stand["worker-1"] = None
+    world.remove(pods, observer)
+    with pytest.raises(RdmaError, match="no_pod"):
+        run.container_on(cluster, play.NAMESPACE, "worker-1")
+
+
+def test_mirror_pods_hold_up_no_end_in_a_prepared_namespace(world: World) -> None:
+    world.make_namespace({LABEL: "prepared"})
+    begin(world)
+    (observer,) = world.all("Pod")
+    node = {"apiVersion": "v1", "kind": "Node", "name": "worker-1", "uid": "n", "controller": True}
+    theirs = {**observer, "metadata": {**observer["metadata"], "name": "aab", "uid": "aab", "ownerReferences": [node]}}
+    observers = run.Observers(FakeApi.client(world.url), play.NAMESPACE, 0.0, lambda: 0.0, lambda _seconds: None, lambda _line: None)
+    original = world._happen
+
+    def keep(path: str, action: str, item: Resource) -> None:
+        original(path, action, item)
+        if path.endswith("/daemonsets") and action == "DELETED":
+            world.have(f"/api/v1/namespaces/{play.NAMESPACE}/pods", theirs)
+
+    world._happen = keep  # type: ignore[method-assign]
+    assert {item.applied.kind for item in observers.absent(False)} == {"DaemonSet", "ServiceAccount"}
+    assert [item["metadata"]["name"] for item in world.all("Pod")] == ["aab"]

@@ -378,4 +378,7 @@ def test_the_module_leaves_it_out_unless_an_admin_says_that_it_is_theirs(monkeyp
 def test_acts_knows_what_each_namespace_has() -> None:
     assert not acts("ServiceAccount", named("default")) and not acts("ConfigMap", named("kube-root-ca.crt"))
     assert acts("ServiceAccount", named("other"))
+    # any kubelet may put a mirror pod into any namespace, with any labels; none has an account
+    helm = {"app.kubernetes.io/managed-by": "Helm"}
+    assert not acts("Pod", named("planted", annotations={"kubernetes.io/config.mirror": "5"}, labels=helm)) and acts("Pod", named("theirs"))
     assert not acts("PolicyReport", named("of-a-controller")) and acts("Report", named("other"))

@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.olm
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._run.remove_olm import Remover
 
 from ..fake_api import Resource
 from ..olm_world import OURS, SPACE, OlmWorld, group, named, subscription, version
@@ -167,6 +168,20 @@ def test_an_operator_keeps_what_it_must_let_go_of(run: Run, installed: OlmWorld,
     assert left["kind"] == "Nfd" and left["reason"] == "Remains"
     assert installed.names("ClusterServiceVersion") == {"nfd.v1.0.0"} and gone["namespaces"] == [SPACE]
     assert "run the teardown again" in gone["stays"][0]["why"]
+
+
+def test_planted_subscriptions_with_finalizers_hold_up_a_removal_for_no_longer_than_two_waits(installed: OlmWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, now = installed.remove, [0.0]
+    for number in range(30):
+        installed.have(named("Subscription", f"a-planted-{number}", labels=OURS, spec={"name": f"a-planted-{number}"}))
+    monkeypatch.setattr(installed, "remove", lambda path, item: None if "planted" in item["metadata"]["name"] else real(path, item))
+
+    def pause(seconds: float) -> None:
+        now[0] += seconds
+
+    removed = Remover(installed.client(installed.url), False, 20.0, lambda: now[0], pause).run()
+    assert now[0] <= 2.1 * 20 and len([item for item in removed.outcomes if item.applied.action == "refused"]) == 30
+    assert installed.names("ClusterServiceVersion") == set() and "nfd" not in installed.names("Subscription")
 
 
 def test_a_removal_that_was_interrupted_goes_on(run: Run, installed: OlmWorld) -> None:

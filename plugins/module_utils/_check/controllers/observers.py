@@ -115,7 +115,9 @@ class _Index:
         self._seen = seen
         self._pods: typing.Dict[str, typing.List[ObserverPod]] = {}
         for pod in seen.pods:
-            self._pods.setdefault(pod.node, []).append(pod)
+            # labels are anybody's choice
+            if seen.daemon is not None and seen.daemon.uid and pod.controller == seen.daemon.uid:
+                self._pods.setdefault(pod.node, []).append(pod)
         self._of_pods: typing.Dict[str, typing.List[ClusterEvent]] = {}
         #: by node, the name of the last pod that ended there
         self._ended: typing.Dict[str, str] = {}

@@ -16,6 +16,7 @@ from ..._model.identity import Boot, uuid_of
 from ..._model.kubernetes import ClusterNode, Workload
 from ..._model.marks import RUN_LABEL, is_ours
 from ..limits import MIB, decode_json
+from .foreign import is_mirror_pod
 from .quantity import whole
 from .resource import Resource, ResourceError, items_of, known, labels_of, mapping_at, name_of, number_of, selector_of, text_at, text_of, title_of
 
@@ -112,14 +113,13 @@ def pod(resource: Resource) -> ClusterPod:
         labels=labels,
         requests=tuple(sorted({key for container in containers for key in mapping_at(container, "resources", "requests") if LABEL_KEY.fits(key)})),
         owner=known(WORD, controller(resource)[0]),
-        mirror="kubernetes.io/config.mirror" in mapping_at(metadata, "annotations"),
+        mirror=is_mirror_pod("Pod", resource),
         ended=mapping_at(resource, "status").get("phase") in ("Succeeded", "Failed"),
         uid=text_at(UID, metadata, "uid", what),
         # an empty mapping is one, too
         empty_dir=any(volume.get("emptyDir") is not None for volume in items_of(spec, "volumes", what)),
         of_run=is_ours(labels) and RUN_LABEL in labels,
-        # who makes the pod writes it, and the API server takes any text
-        controller=known(UID, _controller(resource).get("uid")),
+        controller=controller_uid(resource),
         tolerates_cordon=any(map(_tolerates_cordon, items_of(spec, "tolerations", what))),
     )
 
@@ -139,6 +139,14 @@ def controller(resource: Resource) -> typing.Tuple[str, str]:
     """
     one = _controller(resource)
     return str(one.get("kind") or ""), str(one.get("name") or "")
+
+
+def controller_uid(resource: Resource) -> str:
+    """The uid of what controls an object; empty when nothing does, or the text is no uid: whoever makes a pod writes it, and the API server takes any text.
+
+    :raises ResourceError: none
+    """
+    return known(UID, _controller(resource).get("uid"))
 
 
 def _controller(resource: Resource) -> typing.Mapping[str, typing.Any]:

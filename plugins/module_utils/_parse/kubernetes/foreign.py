@@ -42,6 +42,8 @@ _ACCOUNT_OF = ("kubernetes.io/service-account.name", "openshift.io/internal-regi
 _LEADER = "control-plane.alpha.kubernetes.io/leader"
 #: of a ClusterServiceVersion that OLM shows in each namespace
 _COPIED = "olm.copiedFrom"
+#: annotation of a Pod that shows what a kubelet runs from its own files
+_MIRROR = "kubernetes.io/config.mirror"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,12 +102,12 @@ def resources(listed: Resource, base: str) -> typing.Tuple[ApiResource, ...]:
 
 
 def judge(objects: typing.Iterable[typing.Tuple[str, Resource]]) -> Judged:
-    """Whose the objects of a namespace are. What has an owner in the namespace is its owner's.
+    """Whose the objects of a namespace are. What has an owner in the namespace is its owner's. Mirror pods are nobody's: what they show runs on without them.
 
     :param objects: all of them: kind, and what has its metadata
     :raises ResourceError: an object without a name
     """
-    every = tuple(objects)
+    every = tuple(item for item in objects if not is_mirror_pod(*item))
     there = {str(mapping_at(item, "metadata").get("uid") or "") for _kind, item in every}
     services = {name_of(item) for kind, item in every if kind == "Service"}
     foreign: typing.List[str] = []
@@ -131,3 +133,14 @@ def is_everywhere(kind: str, item: Resource) -> bool:
     if kind == "ConfigMap" and (_LEADER in annotations or labels_of(item).get(_CERTIFICATES) == "true"):
         return True
     return name_of(item) in _EVERYWHERE.get(kind, ()) or (kind == "ClusterServiceVersion" and _COPIED in labels_of(item))
+
+
+def is_mirror_pod(kind: str, item: Resource) -> bool:
+    """Whether an object is a mirror pod, which any kubelet may put into any namespace, and which has no ServiceAccount.
+
+    The API server lets nobody add the annotation to a pod that is there. [pkg/apis/core/validation ValidatePodSpecificAnnotationUpdates,
+    plugin/pkg/admission/serviceaccount Validate]
+
+    :raises ResourceError: no object
+    """
+    return kind == "Pod" and _MIRROR in mapping_at(item, "metadata", "annotations")

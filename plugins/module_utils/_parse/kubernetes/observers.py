@@ -11,6 +11,7 @@ from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN, UID
 from ..._model.boundary.words import WORD
 from ..._model.marks import is_ours
 from ..._model.observers import CONTAINER, LABEL, OWN, PREPARED, TEMPLATE, ClusterEvent, ObserverPod, ObserverSet
+from .core import controller_uid
 from .pod_state import state_of_pod
 from .resource import Resource, ResourceError, items_of, known, labels_of, mapping_at, name_of, number_of, text_of, texts_of, title_of
 
@@ -74,6 +75,7 @@ def observer_pod(resource: Resource) -> ObserverPod:
         image_id=str(status.get("imageID") or ""),
         template=str(mapping_at(metadata, "annotations").get(TEMPLATE) or ""),
         restarts=number_of(status.get("restartCount", 0), f"{title}: restartCount"),
+        controller=controller_uid(resource),
         deleting=bool(metadata.get("deletionTimestamp")),
     )
 

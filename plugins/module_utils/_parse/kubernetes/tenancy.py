@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from .foreign import is_everywhere
+from .foreign import is_everywhere, is_mirror_pod
 from .resource import Resource, items_of, labels_of, mapping_at, moment_of, name_of, texts_of
 
 #: kind and name of a Role or ClusterRole
@@ -133,11 +133,13 @@ def is_record(resource: Resource, release: str) -> bool:
 def acts(kind: str, resource: Resource) -> bool:
     """Whether an object of a namespace may act for whoever made it: it runs pods, is an account or its token, is of a Helm release, or the record of one.
 
-    What each namespace has by itself, and what holds data or limits alone, does not.
+    What each namespace has by itself, and what holds data or limits alone, does not. Nor does a mirror pod, by which one kubelet could keep operators out.
 
     :param resource: its metadata
     :raises ResourceError: no object
     """
+    if is_mirror_pod(kind, resource):
+        return False
     labels = labels_of(resource)
     # before all else: Helm takes a record by these labels, whatever else the object says that it is
     if any(release_of(resource)) or labels.get("app.kubernetes.io/managed-by") == "Helm" or labels.get("owner") == "helm":
