@@ -11,11 +11,14 @@ from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, begin, resume_run, start_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import DISRUPTION, heed
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
 
 #: variables that name an image, beside the intent
 IMAGES = ("rdma_observers_image",)
+#: connection to the machine that runs Ansible
+_HERE = "local"
 
 
 class ActionModule(ControllerAction):
@@ -28,6 +31,11 @@ class ActionModule(ControllerAction):
     }
 
     def work(self, options: Result, variables: Result) -> Result:
+        """:raises RdmaError: localhost is another machine, by a variable of the inventory: what the run does by the API server would be done there"""
+        transport = str(self._connection.transport)
+        if transport != _HERE:
+            remedy = "Take ansible_connection of localhost out of the inventory, and out of the variables of the group all"
+            raise RdmaError(f"localhost is reached by the connection {transport}; expected {_HERE}. Nothing was begun", remedy)
         check_mode = bool(self._task.check_mode)
         folder = self._folder(options, variables, check_mode)
         return {**begin(options, folder, check_mode), "holder": holder(), "by_pods": bool(folder.start().by_pods)}
