@@ -32,7 +32,7 @@ class ActionModule(ControllerAction):
 
     def work(self, options: Result, variables: Result) -> Result:
         """:raises RdmaError: localhost is another machine, by a variable of the inventory: what the run does by the API server would be done there"""
-        transport = str(self._connection.transport)
+        transport = str(getattr(self._connection, "transport", ""))
         if transport != _HERE:
             remedy = "Take ansible_connection of localhost out of the inventory, and out of the variables of the group all"
             raise RdmaError(f"localhost is reached by the connection {transport}; expected {_HERE}. Nothing was begun", remedy)

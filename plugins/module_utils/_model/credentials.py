@@ -34,18 +34,24 @@ _FORMS: typing.Tuple[typing.Tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"(?<=://)[^\s/@:]*:[^\s/]+(?=@)"), REDACTED),
 )
 # one of them is in each text that has any; a search for all forms costs ten times as much
-_HINTS = ("sha256~", "uthoriz", "UTHORIZ", "AKIA", "ASIA", "ABIA", "ACCA", "gh", "nvapi-", "hf_", "X-Amz-S", "glpat-", "--", "://", "ecret", "ECRET")
+_GITHUB = ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")
+_HINTS = ("sha256~", "uthoriz", "UTHORIZ", "AKIA", "ASIA", "ABIA", "ACCA", *_GITHUB, "nvapi-", "hf_", "X-Amz-S", "glpat-", "--", "://", "ecret", "ECRET")
 #: the same in lower case, for a document
 SUSPECTS = (
-    *("sha256~", "akia", "asia", "abia", "acca", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "nvapi-", "hf_", "x-amz-signature", "glpat-"),
+    *("sha256~", "akia", "asia", "abia", "acca", *_GITHUB, "nvapi-", "hf_", "x-amz-signature", "glpat-"),
     *("://", "--"),
 )
 _WHOLE_FLAG = re.compile(rf"(?i){_FLAG}")
 
 
+def may_hold_credentials(text: str) -> bool:
+    """Return whether a text has a word that each form of a credential has; of most that have one, it is harmless."""
+    return any(hint in text for hint in _HINTS)
+
+
 def without_credentials(text: str) -> str:
     """Return ``text`` without what has the form of a credential."""
-    if not any(hint in text for hint in _HINTS):
+    if not may_hold_credentials(text):
         return text
     for form, instead in _FORMS:
         text = form.sub(instead, text)

@@ -18,7 +18,7 @@ from .._model.errors import unforeseen
 from .._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
 from .._model.load import LoadError, load, to_data
 from .._model.plausible import wrong_schema, wrong_time
-from .._model.redact import is_free, redact
+from .._model.redact import MOST_SUSPECT, is_free, is_suspect, redact
 from .._model.text import cut, cut_texts
 from .files import FileError, json_of, names_in, read_json, remove, write_text
 
@@ -96,7 +96,11 @@ class FactFolder:
         if node != CLUSTER and _LONG.search(text):
             fact = dataclasses.replace(fact, value=cut_texts(fact.value, MOST_TEXT))
             text = json_of(vars(fact))
-        return text if is_free(text) else json_of(redact(vars(fact)))
+        if is_free(text):
+            return text
+        if node != CLUSTER and is_suspect(fact.value):
+            return self._text(kind, node, None, f"its answer was not kept: texts that may hold secrets have more than {MOST_SUSPECT} characters in it")
+        return json_of(redact(vars(fact)))
 
     def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:
         """A fact of this run; None when there is none, or only one of another run.

@@ -55,7 +55,12 @@ def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) 
                 raise
             return ()
 
-    return _seen(cluster, lambda: read("SriovOperatorConfig"), lambda: read("Deployment"))
+    def running() -> typing.List[Resource]:
+        # a tenant may give a Deployment the operator's name
+        found = [item for item in read("Deployment") if is_operator(item)]
+        return _with_rights(found, read("ClusterRoleBinding")) if found else []
+
+    return _seen(cluster, lambda: read("SriovOperatorConfig"), running)
 
 
 def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optional[Stay]:

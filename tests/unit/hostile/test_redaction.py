@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import time
 import typing
 
@@ -12,7 +13,9 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, is_free, redact, redact_text
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import CLUSTER
+from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import MOST_SUSPECT, REDACTED, is_free, is_suspect, redact, redact_text
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 
 WORD = "hunter2hunter2hunter2"
 SECRETS: typing.Sequence[typing.Tuple[str, str]] = (
@@ -208,3 +211,33 @@ def test_no_pattern_is_worse_than_linear(part: str) -> None:
         return time.process_time() - began
 
     assert seconds(300_000) < 1.0, "0.03 s on an idle machine; a quadratic one takes minutes"
+
+
+@pytest.mark.parametrize("word", ["token ", "secret:", "Bearer ", "token http://a:b@c ", "--", "-----BEGIN PRIVATE KEY-----"])
+def test_the_answer_of_a_node_with_nothing_but_what_looks_like_secrets_costs_a_second(tmp_path: pathlib.Path, word: str) -> None:
+    answer = [word * (60_000 // len(word)) for _number in range(16 * 17)]
+    assert is_suspect(answer)
+    folder = FactFolder(str(tmp_path), "20260102T030405Z-aaaaaa")
+    begin = time.process_time()
+    folder.write("hcas", "worker-1", answer)
+    # beside other work, a processor has half of its pace; without a limit it takes 6 to 10 s
+    assert time.process_time() - begin < 2.0
+    fact = folder.read("hcas", "worker-1")
+    assert (
+        fact is not None
+        and fact.value is None
+        and fact.error == f"its answer was not kept: texts that may hold secrets have more than {MOST_SUSPECT} characters in it"
+    )
+
+
+def test_what_the_collection_itself_makes_and_what_is_harmless_has_no_such_limit(tmp_path: pathlib.Path) -> None:
+    folder = FactFolder(str(tmp_path), "20260102T030405Z-aaaaaa")
+    # a fabric of 60,000 ports
+    ports = [f"MF0;gh200-leaf-{number}:MQM9700/U1 HCA-1" for number in range(60_000)]
+    folder.write("topologies", "worker-1", ports)
+    fact = folder.read("topologies", "worker-1")
+    assert not is_suspect(ports) and fact is not None and fact.value == ports
+    objects = [f"password: {WORD} {number}" for number in range(50_000)]
+    folder.write("objects", CLUSTER, objects)
+    fact = folder.read("objects", CLUSTER)
+    assert is_suspect(objects) and fact is not None and len(fact.value) == len(objects) and WORD not in fact.value[0]

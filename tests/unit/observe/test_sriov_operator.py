@@ -139,6 +139,15 @@ def test_where_the_operator_is(configs: typing.Any, deployments: typing.Any, ope
     assert observe(cluster, "named").namespace == "named"
 
 
+def test_a_deployment_without_rights_is_no_operator() -> None:
+    theirs = in_namespace(deployment(CONTAINER), "elsewhere")
+    theirs["spec"]["template"]["spec"]["serviceAccountName"] = "mine"
+    account = {"kind": "ServiceAccount", "name": "default", "namespace": "ops"}
+    binding = {"metadata": {"name": "operator"}, "roleRef": {"kind": "ClusterRole", "name": "operator"}, "subjects": [account]}
+    api = Api(SriovOperatorConfig=[], Deployment=[theirs, deployment(CONTAINER)], ClusterRoleBinding=[binding])
+    assert namespace_of_operator(typing.cast(Cluster, api)) == "ops"
+
+
 def test_a_server_that_does_not_answer_tells_no_namespace() -> None:
     with pytest.raises(ApiError):
         namespace_of_operator(typing.cast(Cluster, Api(SriovOperatorConfig=ApiError(0, "Unreachable", "refused", "GET"))))
