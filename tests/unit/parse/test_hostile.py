@@ -467,6 +467,7 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.core.budget": Data(parser("kubernetes.core.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]),
     "kubernetes.core.pod": Data(parser("kubernetes.core.pod"), POD),
     "kubernetes.core.controller": Data(parser("kubernetes.core.controller"), POD),
+    "kubernetes.core.controller_uid": Data(parser("kubernetes.core.controller_uid"), POD, ("",)),
     "kubernetes.core.workload": Data(parser("kubernetes.core.workload"), [DEPLOYMENT]),
     # of anything else nobody knows that it is ours
     "kubernetes.sriov_operator.kept_release": Data(
@@ -667,6 +668,7 @@ DATA.update(
         ),
         "kubernetes.tenancy.asks_for_more": Data(lambda item: parser("kubernetes.tenancy.asks_for_more")(item, ("a",)), [named(spec={"name": "a"})], (True,)),
         "kubernetes.tenancy.acts": Data(lambda item: parser("kubernetes.tenancy.acts")("Secret", item), [OF_OWNER], (False,)),
+        "kubernetes.foreign.is_mirror_pod": Data(lambda item: parser("kubernetes.foreign.is_mirror_pod")("Pod", item), POD, (False,)),
         "kubernetes.foreign.is_everywhere": Data(lambda item: parser("kubernetes.foreign.is_everywhere")("ConfigMap", item), [OF_HELM], (False,)),
         "kubernetes.observers.holds_back": Data(parser("kubernetes.observers.holds_back"), [GOING], ("",)),
         "kubernetes.observers.observer_set": Data(parser("kubernetes.observers.observer_set"), [OBSERVERS["DaemonSet"]]),
