@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All faults of the lab by name: those of the cluster plane, and those of the fabrics, after which the workers' sysfs says the same."""
+"""All faults of the lab by name: those of the cluster plane, of the HCAs, and of the fabrics, after which the kernels of the workers say the same."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typing
 
 from .cluster_faults import CLUSTER_FAULTS, Action, Fault
 from .fabric.fabric_faults import FABRIC_FAULTS, Target
+from .hca_faults import HCA_FAULTS
 from .planes import Lab
 
 
@@ -25,4 +26,4 @@ def _of_fabric(name: str) -> Fault:
     return Fault(name, fault.what, fault.uses, act(fault.on), act(fault.off))
 
 
-FAULTS: typing.Mapping[str, Fault] = {fault.name: fault for fault in (*CLUSTER_FAULTS, *map(_of_fabric, FABRIC_FAULTS))}
+FAULTS: typing.Mapping[str, Fault] = {fault.name: fault for fault in (*CLUSTER_FAULTS, *HCA_FAULTS, *map(_of_fabric, FABRIC_FAULTS))}

@@ -126,6 +126,20 @@ void hca_config_give_room(struct hca *hca, bool room)
 	hca->pf.mask = room ? pf_mask : greedy_mask;
 }
 
+static void set_link(struct hca_config *config, u16 field, u16 value)
+{
+	u16 status = get16(config->value, EXP + PCI_EXP_LNKSTA);
+
+	put16(config->value, EXP + PCI_EXP_LNKSTA, (status & ~field) | (value & field));
+}
+
+/* What the card and its slot have agreed upon: both ends of the link say the same */
+void hca_config_set_link(struct hca *hca, u16 field, u16 value)
+{
+	set_link(&hca->pf, field, value);
+	set_link(&hca->port, field, value);
+}
+
 static void fill_pf(struct hca_config *config)
 {
 	u8 *space = config->value;

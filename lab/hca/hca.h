@@ -132,6 +132,7 @@ void hca_config_init(void);
 void hca_config_fill(struct hca *hca, u8 root);
 void hca_config_show_sriov(struct hca *hca, bool shown);
 void hca_config_give_room(struct hca *hca, bool room);
+void hca_config_set_link(struct hca *hca, u16 field, u16 value);
 
 /* bus.c */
 int hca_bus_init(void);

@@ -73,6 +73,10 @@ static int set_value(struct hca *hca, struct hca_port *port, const char *name, u
 		hca_config_show_sriov(hca, value);
 	else if (!strcmp(name, "room"))
 		hca_config_give_room(hca, value);
+	else if (!strcmp(name, "pcie_speed"))
+		hca_config_set_link(hca, PCI_EXP_LNKSTA_CLS, value);
+	else if (!strcmp(name, "pcie_width"))
+		hca_config_set_link(hca, PCI_EXP_LNKSTA_NLW, value << PCI_EXP_LNKSTA_NLW_SHIFT);
 	else {
 		i = match_string(counter_names, HCA_COUNTERS, name);
 		if (i < 0)

@@ -367,6 +367,64 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         survives=True,
     ),
     Scenario(
+        "hca-slots",
+        DISCOVER,
+        (
+            Expected("a card with 8 lanes of 16", "discover.pcie", "worker-1 mlx5_0", ("32 GT/s x8", "trained down"), "Seat the card anew", "warn"),
+            Expected("a card at Gen4", "discover.pcie", "worker-2 mlx5_1", ("16 GT/s x16", "older generation"), "Seat the card anew", "warn"),
+        ),
+        (Injection("pcie-narrow", {"worker": "worker-1", "device": "mlx5_0"}), Injection("pcie-gen4", {"worker": "worker-2", "device": "mlx5_1"})),
+        survives=True,
+    ),
+    Scenario(
+        "read-request-of-one-hca",
+        "playbooks/tuning.yml",
+        (Expected("MaxReadReq 128 on one card", "tuning.alike", "max_read_request*", ("128",), "", status="warn"),),
+        (Injection("read-request-small", {"worker": "worker-1", "device": "mlx5_0"}),),
+        survives=True,
+    ),
+    Scenario(
+        "vf-guids",
+        VIRTUAL_FUNCTIONS,
+        (
+            Expected(
+                "a VF without a GUID",
+                "virtual_functions.guids",
+                "compute worker-1 mlx5_0 0000:3c:00.0",
+                ("1 of 2 without GUID", "it has given no GUID to", "GUID is not valid"),
+                "Read the config daemon's log",
+            ),
+            Expected(
+                "a VF whose driver has another GUID than its PF",
+                "virtual_functions.guids",
+                "compute worker-1 mlx5_1 0000:4d:00.0",
+                ("1 of 2 differ", "was given other GUIDs since the driver took these VFs"),
+                "Unbind these VFs from mlx5_core and bind them again",
+            ),
+            Expected(
+                "two VFs with one GUID",
+                "virtual_functions.guids",
+                "0x02c0ffee00000001",
+                ("2 functions", "worker-2 mlx5_"),
+                "Give each node its own /etc/sriov-operator/infiniband/guids",
+            ),
+            Expected(
+                "a VF without a driver",
+                "virtual_functions.driver",
+                "compute worker-1 mlx5_4 0000:bc:00.0",
+                ("these functions have no network driver",),
+                "Load the driver of the functions",
+            ),
+        ),
+        (
+            Injection("vf-guid-zero", {"worker": "worker-1", "device": "mlx5_0"}),
+            Injection("vf-guid-unread", {"worker": "worker-1", "device": "mlx5_1"}),
+            Injection("vf-unbound", {"worker": "worker-1", "device": "mlx5_4"}),
+            Injection("vf-guid-twice", {"worker": "worker-2", "device": "mlx5_0"}),
+            Injection("vf-guid-twice", {"worker": "worker-2", "device": "mlx5_1"}),
+        ),
+    ),
+    Scenario(
         "pf-without-sriov",
         PLATFORM,
         (Expected("PF without SR-IOV: sriov_totalvfs absent", "platform.sriov", "worker-1 mlx5_0", ("absent",), "Run lspci -vvv as root on the node"),),
@@ -925,11 +983,5 @@ ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
     ),
     Elsewhere(
         "two HCAs with one GUID", "the simulator takes no second one", "fabric.guids", "tests/unit/check/test_check_fabric.py::test_guids_that_two_devices_have"
-    ),
-    Elsewhere(
-        "VFs with GUIDs of zeros, stale ones, or those of another VF",
-        "no InfiniBand VF in the lab",
-        "virtual_functions.guids",
-        "tests/unit/check/test_check_virtual_functions.py::test_guids_name_the_layer",
     ),
 )
