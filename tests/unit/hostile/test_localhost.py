@@ -14,6 +14,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.mark.parametrize(("connection", "begins"), [("ssh", False), ("linerate.rdma.pod", False), ("ansible.builtin.local", True)])
 def test_a_run_begins_only_where_localhost_is_this_machine(tmp_path: pathlib.Path, connection: str, begins: bool) -> None:
