@@ -6,16 +6,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import DROP_IN
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import COLLECTION, INSTALL
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import kernel_settings, settings, without
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import kernel_settings, settings
 from ansible_collections.linerate.rdma.plugins.module_utils._render import host
 from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
@@ -39,24 +37,9 @@ def containerd_drop_in(cluster: typing.Any) -> typing.Dict[str, str]:
 
 @filter_of
 def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> typing.Dict[str, typing.Any]:
-    """What of the host under the network is to be set without a reboot, and by which variables the role kernel_settings sets it."""
+    """What of the host under the network is to be set without a reboot, and the options by which the module kernel_settings sets it."""
     found = settings(parse_intent(fabrics, None, cluster or {}))
-    absent = bool(found.rows) and not _is_installed(COLLECTION)
-    return {
-        "asked": bool(found.rows),
-        "rows": list(found.rows),
-        "sections": found.sections,
-        "kernel_settings": kernel_settings(found),
-        "taken_back": without(found),
-        "missing": f"the collection {COLLECTION} is not installed on the controller; install it: {INSTALL}" if absent else "",
-    }
-
-
-def _is_installed(collection: str) -> bool:
-    try:
-        return importlib.util.find_spec(f"ansible_collections.{collection}") is not None
-    except ModuleNotFoundError:
-        return False
+    return {"asked": bool(found.rows), "rows": list(found.rows), "sections": found.sections, "kernel_settings": kernel_settings(found)}
 
 
 class FilterModule:

@@ -20,8 +20,9 @@ description:
   - A holder counts as dead when its C(ansible-playbook) process no longer runs on this machine, or when its Lease has expired. A Lease expires after
     60 seconds without renewal while a module works, and after 900 seconds between two modules.
   - The next run takes over the Lease of a dead holder. A module that has lost the Lease stops before its next change.
-  - O(state=confirmed) fails unless the run holds the Lease and nobody else can take it for the next O(seconds). It belongs right before a role of
-    another collection that writes on nodes, because no API server would refuse that. It only reads, unless the Lease has to be renewed for that time.
+  - O(state=confirmed) fails unless the run holds the Lease and nobody else can take it for the next O(seconds). It belongs right before a task of
+    another collection that writes, such as one that runs Helm, because that does not ask for the Lease. It only reads, unless the Lease has to be
+    renewed for that time.
     A single task is better given to M(linerate.rdma.on_node) with O(linerate.rdma.on_node#module:writes). That looks right before each write.
   - O(state=released) releases the Lease. If the run does not hold it, the module does not contact the API server. If the release fails, the module only
     warns, and the Lease expires.

@@ -18,8 +18,8 @@ description:
     another C(Tuned) has a higher priority or TuneD reports an error.
   - Applies nothing if a C(PerformanceProfile) selects one of the nodes, because a node gets only one profile.
   - Never changes a C(Tuned) without the label of the collection.
-  - If the cluster does not have the Node Tuning Operator, the module changes nothing and returns in RV(plain) the nodes to set by the role C(kernel_settings)
-    of the collection C(fedora.linux_system_roles).
+  - If the cluster does not have the Node Tuning Operator, the module changes nothing and returns in RV(plain) the nodes to set by the module
+    M(linerate.rdma.kernel_settings).
   - The module does not fail if nothing can be set. The result says why, and the check of the stage judges it.
 options:
   fabrics:
@@ -75,7 +75,7 @@ changes:
   elements: str
   sample: [created Tuned linerate-rdma]
 plain:
-  description: Names of the nodes to set by the role C(kernel_settings).
+  description: Names of the nodes to set by M(linerate.rdma.kernel_settings).
   returned: success
   type: list
   elements: str

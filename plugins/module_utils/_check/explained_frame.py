@@ -86,14 +86,11 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="See the machine-config-daemon's log on the node that hangs, then run the teardown again.",
     ),
     "teardown.settings": Explanation(
-        means="It is not known whether the settings of the role kernel_settings are gone from a node.",
-        measured="What the role reported of the node.",
-        causes=(
-            "The node did not answer.",
-            "fedora.linux_system_roles is not on the controller.",
-        ),
-        look=("tuned-adm active",),
-        remedy="Bring the node back, install what is named, and run the teardown again.",
+        means="It is not known whether the files by which the module kernel_settings sets a node at each boot are gone.",
+        measured="What the module kernel_settings reported of the node.",
+        causes=("The node did not answer.", "The user may not write on the node."),
+        look=("ls /etc/sysctl.d/90-linerate-rdma.conf /etc/tmpfiles.d/linerate-rdma.conf",),
+        remedy="Bring the node back, and run the teardown again; or remove the two files.",
     ),
     "teardown.stays": Explanation(
         means="An operator, a definition or a Subscription stays, on purpose: others may use it.",

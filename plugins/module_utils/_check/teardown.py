@@ -12,7 +12,7 @@ from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.host import DROP_IN, ObservedText, Roll
 from .._model.intent import Intent
 from .._model.marks import LABEL
-from .._model.node_tuning import COLLECTION, INSTALL, ObservedSettings
+from .._model.node_tuning import ObservedSettings
 from .._model.olm import Stay
 from .._model.operators import OPERATORS, OperatorsSeen
 from .._model.profiles import traits
@@ -35,7 +35,7 @@ class Facts:
     :ivar rolls: how the MachineConfigPools took it that MachineConfigs and KubeletConfigs went
     :ivar roll_error: why the pools did not get ready for that
     :ivar drop_ins: state of containerd's drop-in on each node, in the words of the module file
-    :ivar kernel_settings: what the role kernel_settings took back on each node, where the intent had something set
+    :ivar kernel_settings: what the module kernel_settings took back on each node, where the intent had something set
     :ivar by_pods: names of the nodes that are reached by observers, which look and take nothing back
     :ivar check_mode: nothing was taken back
     :ivar stays: what is left of the operators that OLM installed for the collection
@@ -172,11 +172,11 @@ def _drop_in(name: str, facts: Facts) -> Finding:
 
 
 def _settings(name: str, seen: typing.Optional[ObservedSettings]) -> Finding:
-    expected = "nothing of ours in the settings of the role kernel_settings"
+    expected = "neither of the files that the module kernel_settings writes"
     if seen is not None and seen.value is not None and seen.error is None:
         return ok("teardown.settings", name, "taken back" if seen.value.get("changes") else "none", expected)
     error = "was not asked" if seen is None else seen.error or "empty answer"
-    remedy = f"On the controller: {INSTALL}" if COLLECTION in error else "Bring the node back and run the teardown again."
+    remedy = "Bring the node back and run the teardown again."
     return Finding("teardown.settings", name, UNKNOWN, "not known", expected, f"Whether they are gone is not known: {error}.", remedy)
 
 

@@ -12,9 +12,6 @@ GROUP = "tuned.openshift.io"
 NAMESPACE = "openshift-cluster-node-tuning-operator"
 #: of the Tuned, and of the profile in it
 TUNED = "linerate-rdma"
-#: that has the role kernel_settings
-COLLECTION = "fedora.linux_system_roles"
-INSTALL = f"ansible-galaxy collection install {COLLECTION}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +74,7 @@ class NodeSetting:
 class TuningSet:
     """What became of the wish to set something.
 
-    :ivar way: a Tuned of the Node Tuning Operator, the role kernel_settings on each node, or nothing is to be set
+    :ivar way: a Tuned of the Node Tuning Operator, the module kernel_settings on each node, or nothing is to be set
     :ivar nodes: of the way ``tuned``
     :ivar refusal: why nothing was set on any node; empty: it was
     """

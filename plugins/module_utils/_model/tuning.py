@@ -51,7 +51,7 @@ class Tuning:
     :ivar expected: of single rows instead, by name: a value, several with | between them, ">=N" or "<=N"; null expects nothing. What is written here fails
         where a node shows something else
     :ivar cuda: version of CUDA that jobs use, such as "13.0"; its least driver is then expected. null: any driver
-    :ivar set: set what is expected and needs no reboot, by a Tuned of OpenShift or by the role kernel_settings; else it is only looked at
+    :ivar set: set what is expected and needs no reboot, by a Tuned of OpenShift or by the module kernel_settings; else it is only looked at
     """
 
     profile: typing.Literal["training", "inference", "none"] = "training"

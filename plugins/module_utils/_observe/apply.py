@@ -155,6 +155,10 @@ def _admits_privileged(namespace: Resource) -> bool:
     return (namespace["metadata"].get("labels") or {}).get("pod-security.kubernetes.io/enforce") == "privileged"
 
 
+#: of the limit of one kind, how long all kinds together are waited for that do not go
+_ALL_WAITS = 2.0
+
+
 @dataclasses.dataclass(frozen=True)
 class Removal:
     """What is taken back.
@@ -176,19 +180,25 @@ class Removal:
 def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Clock, pause: typing.Callable[[float], None]) -> typing.Tuple[Outcome, ...]:
     """Delete what carries the label, kind by kind, and wait until each kind is gone. What others have a part in only loses ours.
 
+    A tenant may give an object of each kind our label, and a finalizer that never goes: what does not go is waited for twice the limit at most, all kinds but
+    namespaces together.
+
     A namespace with objects of others stays, and its refusal lists them. In check mode nobody looks for them: much of what is there now would be gone by then.
 
     :param pause: sleeps; given in, so that a test needs no time
     :raises ApiError: the server cannot be reached, or does not let us list
     """
     outcomes: typing.List[Outcome] = []
+    patience = _ALL_WAITS * removal.limit
     for kind in removal.kinds:
         found = _list(cluster, kind, removal)
         kept = {} if check_mode or kind != "Namespace" else dict(_kept(cluster, found, removal.limit, clock, pause))
         results = [kept.get(item["metadata"]["name"]) or remove(cluster, item, check_mode) for item in found]
         if not check_mode:
             asked = {(one.applied.namespace, one.applied.name) for one in results if one.applied.action != "refused"}
-            left = _await_gone(cluster, kind, removal, asked, clock, pause) if asked else {}
+            begin, limit = clock(), removal.limit if kind == "Namespace" else min(removal.limit, patience)
+            left = _await_gone(cluster, kind, removal, asked, limit, clock, pause) if asked else {}
+            patience -= clock() - begin if left else 0.0
             results = [_still_there(outcome, left) for outcome in results]
         outcomes.extend(results)
     return tuple(outcomes)
@@ -275,11 +285,14 @@ def _await_gone(
     kind: str,
     removal: Removal,
     asked: typing.Container[typing.Tuple[str, str]],
+    limit: float,
     clock: Clock,
     pause: typing.Callable[[float], None],
 ) -> typing.Dict[typing.Tuple[str, str], Resource]:
-    """:param asked: namespaces and names of what is to go"""
-    end = clock() + removal.limit
+    """:param asked: namespaces and names of what is to go
+    :param limit: seconds
+    """
+    end = clock() + limit
     while True:
         found = _list(cluster, kind, removal)
         mine = {(item["metadata"].get("namespace", ""), item["metadata"]["name"]): item for item in found if kind not in _JOINT or not _is_joint(item)}

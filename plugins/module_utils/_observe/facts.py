@@ -28,12 +28,20 @@ Observed = typing.Dict[str, typing.Any]
 _ANEW = "Remove the file and run the stage again"
 #: characters of a text that a node shows, and of why it shows nothing. The longest that is kept by right is the configuration space of a PCI function, 5,464
 MOST_TEXT, MOST_WORDS = 65536, 8192
+#: functions that one node may have: 16 HCAs with 254 VFs each are 4,080. All checks go through them, and some once for each
+MOST_FUNCTIONS = 4096
 #: what may be a longer one; texts with quotes in them are not found so, and do no more harm than that
 _LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
 #: that made a run: of this collection, of Ansible, and of what comes to be
 _MOST_VERSIONS = 100
 _RUN = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
+
+
+def _count_functions(value: typing.Any) -> int:
+    """How many functions an answer about HCAs has; 0 of any other."""
+    functions = value.get("hcas") if isinstance(value, dict) else None
+    return len(functions) if isinstance(functions, list) else 0
 
 
 def file_name(node: str) -> str:
@@ -91,6 +99,8 @@ class FactFolder:
         if wrong:
             raise FileError(f"fact {kind} of {node}: {wrong}")
         # its value is plain by now, and a second walk through it costs as much as all the rest; so does one that looks for secrets
+        if node != CLUSTER and _count_functions(fact.value) > MOST_FUNCTIONS:
+            return self._text(kind, node, None, f"its answer was not kept: it has more than {MOST_FUNCTIONS} functions")
         text = json_of(vars(fact), nan=False)
         # what is made of the facts of all nodes, such as objects to apply, has longer texts by right
         if node != CLUSTER and _LONG.search(text):

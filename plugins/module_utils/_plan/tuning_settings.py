@@ -12,8 +12,9 @@ from .._model.node_tuning import Settings
 from .._model.tuning_rows.row import Row, chosen
 from .._model.tuning_rows.table import ROWS
 
-#: of all CPUs; TuneD takes a pattern of the shell [tuned/plugins/plugin_sysfs.py]
+#: of all CPUs
 _GOVERNOR = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
+_HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage"
 
 
 def settings(intent: Intent) -> Settings:
@@ -41,19 +42,12 @@ def _value(row: Row, rule: str) -> typing.Optional[str]:
     return f"{bound}{value}" if row.setting.section == "sysctl" else value
 
 
-def kernel_settings(found: Settings) -> typing.Dict[str, typing.Any]:
-    """Variables of the role kernel_settings; none where nothing is to be set that it can set. It knows neither idle states nor modules of the kernel."""
-    governor = found.cpu.get("governor")
-    variables = {
-        "kernel_settings_sysctl": [{"name": key, "value": value} for key, value in found.sysctl.items()],
-        "kernel_settings_sysfs": [{"name": _GOVERNOR, "value": governor}] if governor else [],
-        "kernel_settings_transparent_hugepages": found.vm.get("transparent_hugepages", ""),
-        "kernel_settings_transparent_hugepages_defrag": found.vm.get("transparent_hugepage.defrag", ""),
+def kernel_settings(found: Settings) -> typing.Dict[str, typing.Dict[str, str]]:
+    """Options of the module kernel_settings; none where nothing is to be set that it can set. It knows neither idle states nor modules of the kernel."""
+    files = {
+        _GOVERNOR: found.cpu.get("governor", ""),
+        f"{_HUGE_PAGES}/enabled": found.vm.get("transparent_hugepages", ""),
+        f"{_HUGE_PAGES}/defrag": found.vm.get("transparent_hugepage.defrag", ""),
     }
-    return {name: value for name, value in variables.items() if value}
-
-
-def without(found: Settings) -> typing.Dict[str, typing.Any]:
-    """The same variables, to take it back: other keys of the role stay as they are."""
-    gone = {"state": "absent"}
-    return {name: [{"name": item["name"], **gone} for item in value] if isinstance(value, list) else gone for name, value in kernel_settings(found).items()}
+    options = {"sysctl": dict(found.sysctl), "sysfs": {path: value for path, value in files.items() if value}}
+    return {name: values for name, values in options.items() if values}

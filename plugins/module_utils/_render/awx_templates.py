@@ -56,7 +56,6 @@ OTHERS: typing.Tuple[Template, ...] = (
         "judge",
         "Judges the folder of a run again, by its facts alone. Asks neither nodes nor cluster",
         survey=(Question("rdma_report_dir", "Folder of the run", "A path that the job can see, such as one on a volume.", required=True),),
-        any_variable=True,
         tells=True,
     ),
     Template(

@@ -25,6 +25,7 @@ from .._model.text import both_ends
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus
+from .._parse.kubernetes.foreign import is_mirror_pod
 from .._parse.kubernetes.pod_state import PodState, state_of_pod
 from .._parse.kubernetes.resource import ResourceError, name_of
 from .._parse.pods import probe as pod_probe
@@ -126,6 +127,11 @@ def _lost(item: Resource, dropped: bool) -> str:
     except Exception as error:
         # one thread hears of all pods, and the kubelet of one node wrote this
         return str(unforeseen(error, "the status of the pod"))
+
+
+def _node_of(item: Resource) -> str:
+    """Name of the node of a pod; empty until it has one."""
+    return str((item.get("spec") or {}).get("nodeName") or "")
 
 
 def _title(item: Resource) -> str:
@@ -283,15 +289,28 @@ class Pods:
                 if not away(error) or "webhook" in error.text or self._over or self._clock() >= end:
                     if error.status == 0:
                         raise
-                    return dataclasses.replace(result, error=error.text, cause="stuck" if error.reason == "AlreadyExists" else "refused")
+                    if error.reason == "AlreadyExists":
+                        return self._taken(result, error)
+                    return dataclasses.replace(result, error=error.text, cause="refused")
             lost = True
             self._pause(1.0)
             self.await_api()
 
+    def _taken(self, item: RdmaPod, error: ApiError) -> RdmaPod:
+        """Why its name is taken: by a pod of an earlier run, or by what a kubelet shows of its own files, which no deletion ends."""
+        try:
+            found = self._cluster.get("Pod", item.namespace, item.name)
+        except ApiError:
+            found = {}
+        if not is_mirror_pod("Pod", found):
+            return dataclasses.replace(item, error=error.text, cause="stuck")
+        return dataclasses.replace(item, error=f"the kubelet of node {_node_of(found) or 'unknown'} shows a mirror pod {item.name}", cause="taken")
+
     def _made(self, wanted: Resource, lost: bool) -> Resource:
         """The pod once it is there.
 
-        :param lost: the answer to an earlier request for it got lost, so that it may have been made then: it carries the label of this run
+        :param lost: the answer to an earlier request for it got lost, so that it may have been made then: it carries the label of this run. So may a mirror
+            pod, by which the kubelet of another node would answer for this one
         """
         try:
             return self._cluster.create(wanted)
@@ -301,7 +320,8 @@ class Pods:
             metadata = wanted["metadata"]
             found = self._cluster.get("Pod", metadata["namespace"], metadata["name"])
             run = metadata["labels"].get(RUN_LABEL)
-            if run is None or found["metadata"].get("labels", {}).get(RUN_LABEL) != run or found["metadata"].get("deletionTimestamp"):
+            labels = found["metadata"].get("labels") or {}
+            if run is None or labels.get(RUN_LABEL) != run or found["metadata"].get("deletionTimestamp") or is_mirror_pod("Pod", found):
                 raise
             return found
 
@@ -352,7 +372,10 @@ class Pods:
             if over:
                 done[item.name] = (dataclasses.replace(item, error="the API server does not show the pod"), {})
             return
-        stand = state_of_pod(found)
+        stand, node = state_of_pod(found), _node_of(found)
+        if node not in ("", item.node):
+            done[item.name] = (dataclasses.replace(item, error=f"the pod is on node {node}; expected {item.node}", cause="taken"), found)
+            return
         if stand.phase == "ready":
             self._say(f"{item.fabric} {item.node}: pod is ready")
             done[item.name] = (item, found)
@@ -495,8 +518,11 @@ class Pods:
                 self._cluster.delete("Pod", item.namespace, item.name, grace_seconds=1, only={"uid": uid})
 
     def _there(self) -> typing.Tuple[Resource, ...]:
-        """All pods of measurements. Pods of other namespaces that have their labels are those of tenants, or of an earlier release: a teardown finds these."""
-        return self._cluster.list("Pod", NAMESPACE, SELECTOR).items
+        """All pods of measurements. Pods of other namespaces that have their labels are those of tenants, or of an earlier release: a teardown finds these.
+
+        Mirror pods are what a kubelet shows, and makes anew whenever they are deleted.
+        """
+        return tuple(item for item in self._cluster.list("Pod", NAMESPACE, SELECTOR).items if not is_mirror_pod("Pod", item))
 
     def remove(self) -> typing.Tuple[str, ...]:
         """Delete all pods of this run, and of those that are no more, and wait until they are gone; the names of those that were there.

@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LABEL, OWN
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, remove_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.foreign import objects_of_others
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.foreign import Judged, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import NamespaceStays, Observers
 from ansible_collections.linerate.rdma.tests.unit import fake_observers
@@ -212,6 +212,23 @@ def test_many_planted_namespaces_hold_up_a_teardown_no_longer_than_one(api: Api)
     outcomes = {item.applied.name: item.applied.action for item in remove_all(FakeApi.client(api.url), removal, False, lambda: api.now, api.pause)}
     assert outcomes.pop(NAME) == "deleted" and set(outcomes.values()) == {"refused"} and len(outcomes) == 20
     assert api.now <= 2 * removal.limit
+
+
+def test_objects_of_a_tenant_with_our_label_hold_up_a_teardown_for_no_longer_than_two_waits() -> None:
+    kinds = ("PyTorchJob", "TrainJob", "TrainingRuntime", "Pod", "NetworkAttachmentDefinition", "ConfigMap")
+    now = [0.0]
+
+    class Planted:
+        def list(self, kind: str, *arguments: str, **options: typing.Any) -> typing.Any:
+            metadata = {"name": "x", "namespace": "tenant", "uid": f"u-{kind}", "labels": OURS, "finalizers": ["tenant/never"]}
+            return type("Listing", (), {"items": ({"apiVersion": "v1", "kind": kind, "metadata": metadata},)})()
+
+        def delete(self, *arguments: typing.Any, **options: typing.Any) -> bool:
+            return True
+
+    removal = Removal(kinds, "app.kubernetes.io/managed-by=linerate.rdma", limit=300)
+    outcomes = remove_all(typing.cast(Cluster, Planted()), removal, False, lambda: now[0], lambda seconds: now.__setitem__(0, now[0] + seconds))
+    assert now[0] <= 2.1 * removal.limit and [item.applied.reason for item in outcomes] == ["Remains"] * len(kinds)
 
 
 def test_what_openshift_ai_and_pipelines_make_in_each_namespace_is_nobody_s_data() -> None:

@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.row import chosen, fits
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import kernel_settings, settings, without
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import kernel_settings, settings
 
 FABRIC: typing.Dict[str, typing.Any] = {
     "name": "compute",
@@ -113,24 +113,19 @@ def test_each_key_is_set_by_one_row() -> None:
     assert all(fits(rule, row.setting.best) for row in ROWS if row.setting and row.setting.best for rule in (row.training, row.inference) if rule)
 
 
-def test_variables_of_the_role() -> None:
+def test_options_of_the_module() -> None:
     found = only(governor="performance", thp="always", swappiness="<=10", ib_umad="loaded", idle_latency="<=100")
     assert kernel_settings(found) == {
-        "kernel_settings_sysctl": [{"name": "vm.swappiness", "value": "<10"}],
-        "kernel_settings_sysfs": [{"name": "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", "value": "performance"}],
-        "kernel_settings_transparent_hugepages": "always",
-    }
-    assert without(found) == {
-        "kernel_settings_sysctl": [{"name": "vm.swappiness", "state": "absent"}],
-        "kernel_settings_sysfs": [{"name": "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", "state": "absent"}],
-        "kernel_settings_transparent_hugepages": {"state": "absent"},
+        "sysctl": {"vm.swappiness": "<10"},
+        "sysfs": {
+            "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor": "performance",
+            "/sys/kernel/mm/transparent_hugepage/enabled": "always",
+        },
     }
     assert kernel_settings(only(ib_umad="loaded")) == {}
 
 
-def test_the_filter_names_the_command_for_what_is_missing() -> None:
+def test_the_filter_shows_what_would_be_set() -> None:
     found = tuning_settings({"tuning": {"set": True}}, [FABRIC])
     assert found["asked"] and found["sections"]["cpu"]["governor"] == "performance"
-    assert found["missing"].endswith("ansible-galaxy collection install fedora.linux_system_roles")
-    # kubernetes.core is there, as for each test here
-    assert tuning_settings({}, [FABRIC])["missing"] == ""
+    assert found["kernel_settings"]["sysctl"]["kernel.numa_balancing"] == "0"

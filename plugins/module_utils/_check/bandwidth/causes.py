@@ -85,6 +85,11 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
         "A pod of an earlier run is still there, although it was deleted.",
         "See its events, and whether the kubelet of its node works; if the node is lost for good, delete the pod with --force.",
     ),
+    "taken": (
+        "A kubelet shows a pod of its own under this name, as only a kubelet that does not obey its cluster does.",
+        f"Look at the pod and its node: kubectl get pods -n {NAMESPACE} -o wide. Remove the file from staticPodPath of that node's kubelet, and find out who "
+        "has put it there.",
+    ),
     "unschedulable": (
         "No pod of ours fits on the node.",
         "A taint: pods.tolerations. Too few CPUs or too little memory: pods.cpu, pods.memory. No free virtual function: end the pods that hold them.",

@@ -101,10 +101,11 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> typing.List[
     else:
         findings = [ok("discover.hcas", f"{name} {label}", measured, expected)]
     # a function without RDMA device shows no link layer: its class says what it would be
+    chosen = set(map(id, hcas))
     mute = [
         hca
         for hca in node.hcas
-        if _is_infiniband_function(hca) and not hca.rdma_device and hca not in hcas and any(selects(fabric.select, hca) for fabric in fabrics)
+        if _is_infiniband_function(hca) and not hca.rdma_device and id(hca) not in chosen and any(selects(fabric.select, hca) for fabric in fabrics)
     ]
     for hca in (*hcas, *mute):
         findings.append(_spared(_check_driver(name, hca, True, node), len(hcas), wanted))
@@ -254,7 +255,8 @@ def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Fi
         remedy = f"Name the functions themselves, in select.pci of the fabric '{fabric.name}': a pod does not change that."
         return [Finding("discover.hcas", subject, WARN, measured, expected, why, remedy)]
     if len(hcas) != wanted:
-        others = ", ".join(_describe(hca) for hca in node.hcas if not hca.is_virtual and hca not in hcas) or "none"
+        chosen = set(map(id, hcas))
+        others = ", ".join(_describe(hca) for hca in node.hcas if not hca.is_virtual and id(hca) not in chosen) or "none"
         why = f"The selectors of the fabric fit {len(hcas)} physical functions of the node. Others that it has: {others}."
         return [
             Finding(
@@ -441,8 +443,8 @@ def _check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Fin
 
 def _fitting(fabrics: typing.Sequence[Fabric], node: NodeHcas) -> typing.List[Hca]:
     """The HCAs of a node that could be members of one of the fabrics, each once."""
-    groups = [candidates(fabric, node) for fabric in fabrics]
-    return [hca for hca in node.hcas if not hca.is_virtual and any(hca in group for group in groups)]
+    chosen = {id(hca) for fabric in fabrics for hca in candidates(fabric, node)}
+    return [hca for hca in node.hcas if not hca.is_virtual and id(hca) in chosen]
 
 
 def _infiniband_hcas(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[typing.Tuple[str, Hca]]:

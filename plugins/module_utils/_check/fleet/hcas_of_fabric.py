@@ -132,7 +132,7 @@ Group = typing.Dict[str, Pairs]
 
 def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> typing.Dict[str, Group]:
     """Candidates by the GUID of the manager that they see, and by node. Of an HCA with two ports on one fabric the first one stands for it."""
-    groups: typing.Dict[str, Group] = {}
+    groups: typing.Dict[str, typing.Dict[str, typing.List[typing.Tuple[Hca, typing.Optional[Port]]]]] = {}
     for name, node in nodes.items():
         masters = {(seen.rdma_device, seen.port): seen.master.guid for seen in subnets.get(name, ()) if seen.master}
         for hca in candidates(fabric, node):
@@ -141,9 +141,8 @@ def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> typing.Dict[str, 
                 guid = masters.get((hca.rdma_device or "", port.number))
                 if guid is not None and guid not in counted:
                     counted.add(guid)
-                    group = groups.setdefault(guid, {})
-                    group[name] = (*group.get(name, ()), (hca, port))
-    return {guid: groups[guid] for guid in sorted(groups)}
+                    groups.setdefault(guid, {}).setdefault(name, []).append((hca, port))
+    return {guid: {name: tuple(pairs) for name, pairs in groups[guid].items()} for guid in sorted(groups)}
 
 
 def _together(of_managers: typing.Sequence[Pairs]) -> Pairs:

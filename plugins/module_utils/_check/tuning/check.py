@@ -30,7 +30,7 @@ class Facts:
     :ivar tunings: answer of node_info of each node
     :ivar by_pods: names of the nodes that are reached by observers
     :ivar set: what became of the wish to set something; None where there is none, or no answer
-    :ivar kernel_settings: what the role kernel_settings did, of the nodes that it was to set
+    :ivar kernel_settings: what the module kernel_settings did, of the nodes that it was to set
     :ivar check_mode: nothing was set
     """
 

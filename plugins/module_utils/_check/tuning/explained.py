@@ -181,13 +181,13 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "tuning.set": Explanation(
         means="What `rdma_cluster.tuning` asks to be set was not set on a node.",
-        measured="What TuneD (OpenShift's Node Tuning Operator) or the role kernel_settings reported of each node.",
+        measured="What TuneD (OpenShift's Node Tuning Operator) or the module kernel_settings reported of each node.",
         causes=(
             "A PerformanceProfile tunes the same lines.",
             "Another Tuned has a lower priority number and matches the node.",
             "TuneD is degraded on the node: a line that it can't set.",
             "The node is reached by an observer, and the cluster has no Node Tuning Operator.",
-            "The collection fedora.linux_system_roles is not on the controller.",
+            "The kernel of the node does not take a value, or something else on the node sets it at once.",
         ),
         look=(
             "oc -n openshift-cluster-node-tuning-operator get profiles.tuned.openshift.io",

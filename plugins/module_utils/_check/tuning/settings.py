@@ -9,7 +9,7 @@ import typing
 
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Intent
-from ..._model.node_tuning import COLLECTION, INSTALL, NodeSetting, ObservedSettings, TuningSet
+from ..._model.node_tuning import NodeSetting, ObservedSettings, TuningSet
 from ..._model.tuning_rows.table import ROWS
 from .rows import names, wanted
 
@@ -53,7 +53,7 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
     elif found.way == "tuned":
         yield from (_by_tuned(name, found.nodes.get(name), seen.check_mode) for name in nodes)
     else:
-        yield from (_by_role(name, seen.plain.get(name), name in seen.by_pods) for name in nodes)
+        yield from (_by_module(name, seen.plain.get(name), name in seen.by_pods) for name in nodes)
 
 
 def _by_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool) -> Finding:
@@ -65,15 +65,14 @@ def _by_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool) -
     return Finding(CHECK, name, FAIL, measured, _EXPECTED, f"{seen.why or 'node_tuning names no cause'}.", seen.remedy or _AGAIN)
 
 
-def _by_role(name: str, seen: typing.Optional[ObservedSettings], by_pod: bool) -> Finding:
+def _by_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bool) -> Finding:
     if by_pod:
         why = "It is reached by an observer, which changes nothing, and the cluster has no Node Tuning Operator."
         remedy = "Let Ansible reach it by ssh, or set it by hand as the findings about rows say, and rdma_cluster.tuning.set: false."
         return Finding(CHECK, name, FAIL, "nothing was set", _EXPECTED, why, remedy)
     if seen is None:
-        return Finding(CHECK, name, UNKNOWN, "no answer", _EXPECTED, "The role kernel_settings did not run there.", _AGAIN)
+        return Finding(CHECK, name, UNKNOWN, "no answer", _EXPECTED, "The module kernel_settings did not run there.", _AGAIN)
     if seen.error is not None or seen.value is None:
-        lacks = COLLECTION in (seen.error or "")
-        remedy = f"On the controller: {INSTALL}" if lacks else f"Run the role {COLLECTION}.kernel_settings on it alone with -vv, as root."
-        return Finding(CHECK, name, FAIL if lacks else UNKNOWN, "not set", _EXPECTED, f"{seen.error or 'empty answer'}.", remedy)
-    return ok(CHECK, name, "the role kernel_settings has set it", _EXPECTED)
+        remedy = "Correct what the text names, and run the stage again."
+        return Finding(CHECK, name, UNKNOWN, "not set", _EXPECTED, f"{seen.error or 'empty answer'}.", remedy)
+    return ok(CHECK, name, "the module kernel_settings has set it", _EXPECTED)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files for systemd-sysctl and systemd-tmpfiles, which set at each boot what the intent asks for. [man sysctl.d(5), tmpfiles.d(5)]"""
+
+from __future__ import annotations
+
+import typing
+
+_HEAD = "# of linerate.rdma, rdma_cluster.tuning: changed and removed by it\n"
+
+
+def sysctl_file(values: typing.Mapping[str, str]) -> str:
+    """Text of a file in /etc/sysctl.d; empty without values."""
+    return _HEAD + "".join(f"{sysctl_line(key, value)}\n" for key, value in sorted(values.items())) if values else ""
+
+
+def sysctl_line(key: str, value: str) -> str:
+    """A sysctl in such a file."""
+    return f"{key} = {value}"
+
+
+def tmpfiles_file(values: typing.Mapping[str, str]) -> str:
+    """Text of a file in /etc/tmpfiles.d; empty without values.
+
+    :param values: by path below /sys, which may have ``*``
+    """
+    return _HEAD + "".join(f"w {path} - - - - {value}\n" for path, value in sorted(values.items())) if values else ""
