@@ -10,7 +10,7 @@ import typing
 from .._model.addresses import AddressFacts, Lease, Taken
 from .._parse.kubernetes import ipam as parse
 from .._parse.kubernetes.addresses import Network
-from .._parse.kubernetes.resource import ResourceError
+from .._parse.kubernetes.resource import ResourceError, full_name_of
 from .kubernetes import ApiError, Cluster, Resource
 
 #: pods that are named as evidence that a range is in use; more say nothing new
@@ -65,10 +65,23 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
         except ResourceError as error:
             unclear.append(str(error))
 
+    def pods_of_nodes() -> typing.Iterator[typing.Tuple[str, typing.Tuple[str, ...]]]:
+        """What the kubelet of a pod's node wrote wrong of it is told of that node."""
+        for item in read("Pod"):
+            try:
+                yield parse.pod_networks(item)
+            except ResourceError as error:
+                found = parse.unread_pod(item, error.seen)
+                if found is None:
+                    errors.append(error.seen)
+                    continue
+                unread.append(found)
+                yield full_name_of(item), ()
+
     # the pods in between: a lease that is there before and after, of a pod that is not, is nobody's
     before = leases()
     pods, names, inside = 0, set(), []
-    for name, addresses in parsed("Pod", parse.pod_networks):
+    for name, addresses in pods_of_nodes():
         names.add(name)
         pods += len(addresses)
         inside += [Taken("pods", text, f"pod {name}") for text in addresses if any(_within(text, network) for network in networks)]

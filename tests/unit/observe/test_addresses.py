@@ -94,3 +94,15 @@ def test_what_one_node_shows_instead_of_its_address_is_of_that_node_alone(addres
     facts = observe(typing.cast(Cluster, Api(Node=nodes)), OURS)
     assert (facts.taken, facts.errors) == ((Taken("node", "10.78.0.11/32", "node worker-1"),), ())
     assert [item.node for item in facts.unread] == ["evil"]
+
+
+def test_what_a_kubelet_writes_of_its_pods_instead_of_addresses_is_of_its_node_alone() -> None:
+    wrong = {"metadata": {"name": "p", "namespace": "tenant"}, "spec": {"nodeName": "evil"}, "status": {"podIPs": [{"ip": "010.1.2.3"}]}}
+    nowhere = {**wrong, "metadata": {"name": "q", "namespace": "tenant"}, "spec": {}}
+    facts = observe(typing.cast(Cluster, Api(Pod=[wrong, pod("b", "10.244.1.2")])), ())
+    assert facts.errors == () and [(item.node, "podIPs" in item.why) for item in facts.unread] == [("evil", True)] and facts.pods == 1
+    assert observe(typing.cast(Cluster, Api(Pod=[nowhere])), ()).errors != ()
+    # the pod is there, so what whereabouts keeps for it is no leak
+    kept = {"IPPool.whereabouts.cni.cncf.io": [leases(_1="tenant/p")]}
+    assert observe(typing.cast(Cluster, Api(**kept, Pod=[wrong])), ()).leaks == ()
+    assert len(observe(typing.cast(Cluster, Api(**kept, Pod=[])), ()).leaks) == 1

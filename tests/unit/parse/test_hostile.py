@@ -585,6 +585,7 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.ipam.node_networks": Data(
         parser("kubernetes.ipam.node_networks"), [*objects("node-worker-sriov.yaml", "Node"), named(spec={"podCIDRs": ["10.0.0.0/24"]})]
     ),
+    "kubernetes.ipam.unread_pod": Data(lambda item: parser("kubernetes.ipam.unread_pod")(item, "why"), POD, (None,)),
     "kubernetes.ipam.unread_node": Data(parser("kubernetes.ipam.unread_node"), objects("node-worker-sriov.yaml", "Node"), (None,)),
     "kubernetes.ipam.service_networks": Data(parser("kubernetes.ipam.service_networks"), [named(spec={"cidrs": ["10.96.0.0/16"]})]),
     "kubernetes.ipam.service_addresses": Data(parser("kubernetes.ipam.service_addresses"), [named(spec={"clusterIPs": ["10.96.0.1"]})]),

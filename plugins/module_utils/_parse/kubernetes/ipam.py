@@ -57,6 +57,15 @@ def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
     return None
 
 
+def unread_pod(pod: Resource, why: str) -> typing.Optional[UnreadNode]:
+    """The node of a v1 Pod whose addresses are none; None where it names no node.
+
+    :raises ResourceError: no Pod
+    """
+    node = known(SUBDOMAIN, mapping_at(pod, "spec").get("nodeName"))
+    return UnreadNode(node, why) if node else None
+
+
 def _addresses(node: Resource) -> typing.List[typing.Any]:
     shown = items_of(mapping_at(node, "status"), "addresses", f"Node {name_of(node)}")
     return [item.get("address") for item in shown if item.get("type") in ("InternalIP", "ExternalIP")]
