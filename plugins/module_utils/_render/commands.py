@@ -54,6 +54,7 @@ while read -r key value; do [ "$key" = Cpus_allowed_list: ] && echo "allowed $va
 
 # One connection to a pod is enough for all that it does: a command a line on stdin, after its number. Who starts a command ends the one before it.
 # Both streams of it are one, so that what it printed is in its order, and all there when its end is reported.
+# The signal may come before it is known which process to end.
 # A wait that the signal broke is taken up again, so that nothing of the old command can run beside the new one.
 _SHELL = f"""
 {_PROBE}
@@ -64,10 +65,11 @@ halt() {{ if [ -n "$job" ]; then kill "$job" 2> /dev/null; wait "$job"; job=; fi
 while read -r number command; do
   halt
   (
-    child=
-    trap '[ -z "$child" ] || kill "$child" 2> /dev/null' TERM
+    child= over=
+    trap 'over=yes; [ -z "$child" ] || kill "$child" 2> /dev/null' TERM
     eval "exec $command" 2>&1 &
     child=$!
+    [ -z "$over" ] || kill "$child" 2> /dev/null
     wait "$child"
     code=$?
     while kill -0 "$child" 2> /dev/null; do wait "$child"; code=$?; done

@@ -95,3 +95,17 @@ def test_the_probe_runs_in_a_shell_that_has_no_such_hca_and_what_runs_ends_with_
     assert ended.returncode == 0 and mark
     seen = host(greeting, "0000:ff:1f.7")
     assert (seen.functions, seen.netdevs) == ({}, {})
+
+
+def test_a_command_that_is_ended_while_it_starts_ends() -> None:
+    argv = list(commands.host_shell("0000:ff:1f.7"))
+    (place,) = [number for number, word in enumerate(argv) if "child=$!" in word]
+    # as on a busy node: the connection ends before the shell knows the process that it has started
+    argv[place] = argv[place].replace("    child=$!", "    echo begun; sleep 1; child=$!")
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdin is not None and shell.stdout is not None
+        shell.stdin.write("1 sleep 600\n")
+        shell.stdin.flush()
+        assert any(line == "begun\n" for line in shell.stdout)
+        shell.stdin.close()
+        assert shell.wait(timeout=60) == 0
