@@ -23,6 +23,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe import srio
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import kept_release
+from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = str(ROOT / "build" / "collections")
@@ -95,19 +97,40 @@ def test_each_task_of_helm_names_its_cluster_and_takes_nothing_from_the_environm
     assert {name: cleared.get(name) for name in VARIABLES} == dict.fromkeys(VARIABLES, "")
 
 
+class Leases(FakeApi):
+    """Has the Lease, and says what it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.serve("Lease", [], "default")
+
+    def object(self, path: str) -> typing.Optional[Resource]:
+        return DISCOVERY.get(path) or super().object(path)
+
+
+@pytest.fixture(name="leases")
+def _leases() -> typing.Iterator[Leases]:
+    leases = Leases()
+    leases.start()
+    yield leases
+    leases.stop()
+
+
 @pytest.mark.processes
 @pytest.mark.parametrize(
-    ("role", "part", "release", "stays", "asked"),
+    ("role", "part", "release", "stays", "asked", "holds"),
     [
-        ("operators", "release", [], {}, ["list", "show", "upgrade"]),
-        ("teardown", "operator", [RELEASE], {}, ["list", "uninstall"]),
-        ("teardown", "operator", [RELEASE], STAYS, ["list"]),
-        ("teardown", "operator", [], STAYS, ["list"]),
+        ("operators", "release", [], {}, ["list", "show", "upgrade"], True),
+        ("operators", "release", [], {}, ["list"], False),
+        ("teardown", "operator", [RELEASE], {}, ["list", "uninstall"], True),
+        ("teardown", "operator", [RELEASE], {}, [], False),
+        ("teardown", "operator", [RELEASE], STAYS, ["list"], True),
+        ("teardown", "operator", [], STAYS, ["list"], True),
     ],
-    ids=["install", "ours", "not ours", "none"],
+    ids=["install", "install without the Lease", "ours", "ours without the Lease", "not ours", "none"],
 )
 def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_ours(
-    tmp_path: pathlib.Path, role: str, part: str, release: typing.Any, stays: typing.Mapping[str, str], asked: typing.List[str]
+    tmp_path: pathlib.Path, leases: Leases, role: str, part: str, release: typing.Any, stays: typing.Mapping[str, str], asked: typing.List[str], holds: bool
 ) -> None:
     ours, theirs = (tmp_path / name for name in ("ours", "theirs"))
     for path, server in ((ours, "https://ours.example:6443"), (theirs, ANOTHER)):
@@ -126,10 +149,18 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
         "teardown_sriov_release": "x",
     }
     facts = FactFolder(str(tmp_path / "report"), RUN)
+    facts.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", False, ()))
+    leases.write_kubeconfig(leases.url, tmp_path, "x")
+    hold: typing.List[typing.Dict[str, typing.Any]] = [{"linerate.rdma.cluster_lease": {}}] if holds else []
     play = {
         **{"hosts": "localhost", "gather_facts": False},
-        "module_defaults": {"group/linerate.rdma.facts": {"facts_dir": facts.report_dir, "run": RUN}},
-        "tasks": [{"ansible.builtin.include_role": {"name": f"linerate.rdma.{role}", "tasks_from": part}}],
+        "module_defaults": {
+            "group/linerate.rdma.facts": {"facts_dir": facts.report_dir, "run": RUN},
+            # the environment leads elsewhere
+            "group/linerate.rdma.cluster": {"kubeconfig": str(tmp_path / "kubeconfig"), "host": leases.url, "api_key": "x"},
+            "group/linerate.rdma.lease": {"holder": "a test"},
+        },
+        "tasks": [*hold, {"ansible.builtin.include_role": {"name": f"linerate.rdma.{role}", "tasks_from": part}}],
     }
     (tmp_path / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
     secret = {"K8S_AUTH_HOST": ANOTHER, "K8S_AUTH_API_KEY": "another", "KUBECONFIG": str(theirs)}
@@ -137,8 +168,8 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
     given = json.dumps({**variables, "ansible_python_interpreter": sys.executable})
     command = [PLAYBOOK, "-i", "localhost,", "-c", "local", "-e", given, str(tmp_path / "play.yml")]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
-    calls = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert (done.returncode == 0) is holds, f"{done.stdout}{done.stderr}"
+    calls = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
     assert list(dict.fromkeys(call["what"] for call in calls if call["what"] in DOES)) == asked
     # the judgement of the teardown tells it
     assert facts.value("release_kept") == ({"stays": [STAYS]} if stays and release else None)
