@@ -71,6 +71,10 @@ class Refused(Exception):
         self.body = body
 
 
+#: status of HTTP for a connection that is a websocket from then on
+_OPENED = 101
+
+
 class Way:
     """The way to an API server, with the credentials of a client. Threads may share one."""
 
@@ -94,12 +98,18 @@ class Way:
         socket: typing.Any = None
         try:
             socket = _Socket(sslopt=self._secured(url), skip_utf8_validation=True)
-            socket.connect(url, header=self._header(), subprotocols=list(PROTOCOLS), timeout=seconds, **self._proxy(url))
+            # the token goes to the API server alone: a redirection may lead anywhere
+            socket.connect(url, header=self._header(), subprotocols=list(PROTOCOLS), timeout=seconds, redirect_limit=0, **self._proxy(url))
         except (ConfigException, LookupError, *_ENDS) as error:
             # ConfigException: a token that can't be renewed; LookupError and ValueError: an answer that is no HTTP
             if socket is not None:
                 socket.shutdown()
             raise _refused(error, seconds) from error
+        # older releases of the library take a redirection that they do not follow for an open connection
+        status = int(getattr(socket.handshake_response, "status", _OPENED))
+        if status != _OPENED:
+            socket.shutdown()
+            raise Refused(status, f"the API server answered with HTTP status {status}")
         return Channels(socket)
 
     def _header(self) -> typing.List[str]:
