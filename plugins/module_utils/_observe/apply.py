@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 import typing
 
@@ -155,8 +156,37 @@ def _admits_privileged(namespace: Resource) -> bool:
     return (namespace["metadata"].get("labels") or {}).get("pod-security.kubernetes.io/enforce") == "privileged"
 
 
-#: of the limit of one kind, how long all kinds together are waited for that do not go
+#: of the limit of one wait, how much the waits of a removal may take together for objects that do not go
 _ALL_WAITS = 2.0
+_Left = typing.TypeVar("_Left")
+
+
+class Waits:
+    """The waits of a removal for deleted objects to go. A tenant may plant any number of objects with a finalizer that never goes.
+
+    :param limit: seconds of one wait
+    :param pause: sleeps; given in, as ``clock``, so that a test needs no time
+    """
+
+    def __init__(self, limit: float, clock: Clock, pause: typing.Callable[[float], None]) -> None:
+        self._limit, self._clock, self._pause = limit, clock, pause
+        self._rest = _ALL_WAITS * limit
+
+    def await_gone(self, look: typing.Callable[[], _Left]) -> _Left:
+        """Look once a second, and return what is left: nothing, or what has not gone within the limit.
+
+        :param look: returns what is left; false where nothing is
+        """
+        begin = self._clock()
+        while True:
+            left = look()
+            waited = self._clock() - begin
+            if not left:
+                return left
+            if waited >= min(self._limit, self._rest):
+                self._rest -= waited
+                return left
+            self._pause(1.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,16 +219,16 @@ def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Cloc
     :raises ApiError: the server cannot be reached, or does not let us list
     """
     outcomes: typing.List[Outcome] = []
-    patience = _ALL_WAITS * removal.limit
+    waits = Waits(removal.limit, clock, pause)
     for kind in removal.kinds:
         found = _list(cluster, kind, removal)
         kept = {} if check_mode or kind != "Namespace" else dict(_kept(cluster, found, removal.limit, clock, pause))
         results = [kept.get(item["metadata"]["name"]) or remove(cluster, item, check_mode) for item in found]
         if not check_mode:
             asked = {(one.applied.namespace, one.applied.name) for one in results if one.applied.action != "refused"}
-            begin, limit = clock(), removal.limit if kind == "Namespace" else min(removal.limit, patience)
-            left = _await_gone(cluster, kind, removal, asked, limit, clock, pause) if asked else {}
-            patience -= clock() - begin if left else 0.0
+            # namespaces come last, and are waited for whatever the others took
+            waits = Waits(removal.limit, clock, pause) if kind == "Namespace" else waits
+            left = waits.await_gone(functools.partial(_left_of, cluster, kind, removal, asked)) if asked else {}
             results = [_still_there(outcome, left) for outcome in results]
         outcomes.extend(results)
     return tuple(outcomes)
@@ -280,26 +310,14 @@ def _bare(item: Resource) -> Resource:
     return {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": {"name": item["metadata"]["name"]}}
 
 
-def _await_gone(
-    cluster: Cluster,
-    kind: str,
-    removal: Removal,
-    asked: typing.Container[typing.Tuple[str, str]],
-    limit: float,
-    clock: Clock,
-    pause: typing.Callable[[float], None],
-) -> typing.Dict[typing.Tuple[str, str], Resource]:
-    """:param asked: namespaces and names of what is to go
-    :param limit: seconds
+def _left_of(cluster: Cluster, kind: str, removal: Removal, asked: typing.Container[typing.Tuple[str, str]]) -> typing.Dict[typing.Tuple[str, str], Resource]:
+    """The objects of a kind that are still there, by namespace and name.
+
+    :param asked: namespaces and names of what is to go
     """
-    end = clock() + limit
-    while True:
-        found = _list(cluster, kind, removal)
-        mine = {(item["metadata"].get("namespace", ""), item["metadata"]["name"]): item for item in found if kind not in _JOINT or not _is_joint(item)}
-        left = {key: item for key, item in mine.items() if key in asked}
-        if not left or clock() >= end:
-            return left
-        pause(1.0)
+    found = _list(cluster, kind, removal)
+    mine = {(item["metadata"].get("namespace", ""), item["metadata"]["name"]): item for item in found if kind not in _JOINT or not _is_joint(item)}
+    return {key: item for key, item in mine.items() if key in asked}
 
 
 def _still_there(outcome: Outcome, left: typing.Mapping[typing.Tuple[str, str], Resource]) -> Outcome:

@@ -98,9 +98,9 @@ class FactFolder:
         wrong = contradiction(fact)
         if wrong:
             raise FileError(f"fact {kind} of {node}: {wrong}")
-        # its value is plain by now, and a second walk through it costs as much as all the rest; so does one that looks for secrets
         if node != CLUSTER and _count_functions(fact.value) > MOST_FUNCTIONS:
             return self._text(kind, node, None, f"its answer was not kept: it has more than {MOST_FUNCTIONS} functions")
+        # its value is plain by now, and a second walk through it costs as much as all the rest; so does one that looks for secrets
         text = json_of(vars(fact), nan=False)
         # what is made of the facts of all nodes, such as objects to apply, has longer texts by right
         if node != CLUSTER and _LONG.search(text):

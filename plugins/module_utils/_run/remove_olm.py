@@ -19,7 +19,7 @@ from .._model.apply import AppliedObject
 from .._model.olm import GROUP, ORIGINALS, ServiceVersion, Stay, Subscription
 from .._model.operators import TABLE
 from .._model.text import folded
-from .._observe.apply import Outcome, ours, stable
+from .._observe.apply import Outcome, Waits, ours, stable
 from .._observe.kubernetes import ApiError, Clock, Cluster, Kind, Resource
 from .._observe.olm import kind_of_definition
 from .._parse.kubernetes import olm
@@ -29,8 +29,7 @@ from .._parse.kubernetes.resource import labels_of, mapping_at, name_of
 _MADE_BY_OLM = ("olm.managed", "true")
 #: of the objects that stay, those that are named
 _NAMED = 5
-#: of the limit of one wait, how much those of a removal may take together for objects that do not go
-_ALL_WAITS = 2.0
+#: namespaces into which the collection installs by default
 _USUAL = frozenset(operator.package.namespace for operator in TABLE if operator.package is not None)
 
 
@@ -51,11 +50,10 @@ class Remover:
     """
 
     def __init__(self, cluster: Cluster, check_mode: bool, limit: float, clock: Clock, pause: typing.Callable[[float], None]) -> None:
-        self._cluster, self._check_mode, self._limit, self._clock, self._pause = cluster, check_mode, limit, clock, pause
+        self._cluster, self._check_mode = cluster, check_mode
         self._outcomes: typing.List[Outcome] = []
         self._stays: typing.List[Stay] = []
-        #: seconds that are left for what does not go
-        self._patience = _ALL_WAITS * limit
+        self._waits = Waits(limit, clock, pause)
 
     def show(self) -> Removed:
         """What is there of ours, and stays.
@@ -211,13 +209,4 @@ class Remover:
 
     def _await(self, kind: Kind, namespace: str, name: str) -> typing.Optional[Resource]:
         """None once it is gone; in check mode nothing goes."""
-        begin = self._clock()
-        while not self._check_mode:
-            left, waited = self._find(kind, namespace, name), self._clock() - begin
-            if left is None:
-                return None
-            if waited >= min(self._limit, self._patience):
-                self._patience -= waited
-                return left
-            self._pause(1.0)
-        return None
+        return None if self._check_mode else self._waits.await_gone(lambda: self._find(kind, namespace, name))
