@@ -106,6 +106,10 @@ class ObserverSet:
     nodes: typing.Tuple[str, ...] = ()
     run: str = ""
 
+    def controls(self, pod: ObserverPod) -> bool:
+        """Return whether a pod is one of this DaemonSet's, by its uid: whoever makes a pod chooses its labels."""
+        return bool(self.uid) and pod.controller == self.uid
+
 
 @dataclasses.dataclass(frozen=True)
 class ClusterEvent:

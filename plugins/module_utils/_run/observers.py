@@ -396,9 +396,9 @@ def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
     :raises RdmaError: it has none, and why
     """
     daemons = map(parse.observer_set, cluster.list("DaemonSet", namespace, fields=f"metadata.name={DAEMON_SET}").items)
-    uid = next((daemon.uid for daemon in daemons if daemon.name == DAEMON_SET), "")
+    daemon = next((daemon for daemon in daemons if daemon.name == DAEMON_SET), None)
     found = map(parse.observer_pod, cluster.list("Pod", namespace, SELECTOR, f"spec.nodeName={node}").items)
-    pod = next((pod for pod in found if uid and pod.controller == uid and pod.phase == "ready" and not pod.deleting), None)
+    pod = next((pod for pod in found if daemon is not None and daemon.controls(pod) and pod.phase == "ready" and not pod.deleting), None)
     if pod is not None:
         return Container(namespace, pod.name, pod.container)
     (observer,) = judge([node], seen_in(cluster, namespace))

@@ -115,8 +115,7 @@ class _Index:
         self._seen = seen
         self._pods: typing.Dict[str, typing.List[ObserverPod]] = {}
         for pod in seen.pods:
-            # labels are anybody's choice
-            if seen.daemon is not None and seen.daemon.uid and pod.controller == seen.daemon.uid:
+            if seen.daemon is not None and seen.daemon.controls(pod):
                 self._pods.setdefault(pod.node, []).append(pod)
         self._of_pods: typing.Dict[str, typing.List[ClusterEvent]] = {}
         #: by node, the name of the last pod that ended there

@@ -101,11 +101,8 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> typing.List[
     else:
         findings = [ok("discover.hcas", f"{name} {label}", measured, expected)]
     # a function without RDMA device shows no link layer: its class says what it would be
-    chosen = set(map(id, hcas))
     mute = [
-        hca
-        for hca in node.hcas
-        if _is_infiniband_function(hca) and not hca.rdma_device and id(hca) not in chosen and any(selects(fabric.select, hca) for fabric in fabrics)
+        hca for hca in _others(node, hcas) if _is_infiniband_function(hca) and not hca.rdma_device and any(selects(fabric.select, hca) for fabric in fabrics)
     ]
     for hca in (*hcas, *mute):
         findings.append(_spared(_check_driver(name, hca, True, node), len(hcas), wanted))
@@ -255,8 +252,7 @@ def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Fi
         remedy = f"Name the functions themselves, in select.pci of the fabric '{fabric.name}': a pod does not change that."
         return [Finding("discover.hcas", subject, WARN, measured, expected, why, remedy)]
     if len(hcas) != wanted:
-        chosen = set(map(id, hcas))
-        others = ", ".join(_describe(hca) for hca in node.hcas if not hca.is_virtual and id(hca) not in chosen) or "none"
+        others = ", ".join(_describe(hca) for hca in _others(node, hcas) if not hca.is_virtual) or "none"
         why = f"The selectors of the fabric fit {len(hcas)} physical functions of the node. Others that it has: {others}."
         return [
             Finding(
@@ -439,6 +435,12 @@ def _check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Fin
     if owners and not findings:
         findings.append(ok("discover.descriptions", "all nodes", f"{len(owners)} descriptions, all different", "all different"))
     return findings
+
+
+def _others(node: NodeHcas, chosen: typing.Iterable[Hca]) -> typing.List[Hca]:
+    """The functions of a node beside some of its own. They are told apart as objects: to compare each with each takes the square of their number."""
+    known = set(map(id, chosen))
+    return [hca for hca in node.hcas if id(hca) not in known]
 
 
 def _fitting(fabrics: typing.Sequence[Fabric], node: NodeHcas) -> typing.List[Hca]:

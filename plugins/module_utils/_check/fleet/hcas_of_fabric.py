@@ -126,13 +126,14 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
     )
 
 
-Pairs = typing.Tuple[typing.Tuple[Hca, typing.Optional[Port]], ...]
+Pair = typing.Tuple[Hca, typing.Optional[Port]]
+Pairs = typing.Tuple[Pair, ...]
 Group = typing.Dict[str, Pairs]
 
 
 def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> typing.Dict[str, Group]:
     """Candidates by the GUID of the manager that they see, and by node. Of an HCA with two ports on one fabric the first one stands for it."""
-    groups: typing.Dict[str, typing.Dict[str, typing.List[typing.Tuple[Hca, typing.Optional[Port]]]]] = {}
+    groups: typing.Dict[str, typing.Dict[str, typing.List[Pair]]] = {}
     for name, node in nodes.items():
         masters = {(seen.rdma_device, seen.port): seen.master.guid for seen in subnets.get(name, ()) if seen.master}
         for hca in candidates(fabric, node):
@@ -147,7 +148,7 @@ def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> typing.Dict[str, 
 
 def _together(of_managers: typing.Sequence[Pairs]) -> Pairs:
     """The HCAs of a node that see one of several managers, each once."""
-    chosen: typing.Dict[str, typing.Tuple[Hca, typing.Optional[Port]]] = {}
+    chosen: typing.Dict[str, Pair] = {}
     for pairs in of_managers:
         for hca, port in pairs:
             chosen.setdefault(hca.name, (hca, port))
