@@ -320,8 +320,11 @@ class Ways:
                     if source != target:
                         yield source, target
 
-    def feeders(self, switch: str, target: int) -> typing.Tuple[int, ...]:
-        """The ends whose ways to a target pass a switch."""
+    def feeders(self, switch: str, target: int, most: int = _MOST_LINKS) -> typing.Tuple[int, ...]:
+        """The ends whose ways to a target pass a switch.
+
+        :param most: links before the switch; what is further away has no way either
+        """
         if self.spread:
             return tuple(range(len(self.ends)))
         key = (switch, target)
@@ -334,9 +337,10 @@ class Ways:
                     found.append(self._end_of[near])
                     continue
                 table = self._tables.get(near)
-                if table and table.port(self.ends[target].lid) == self.directions[number].source_port:
-                    found += self.feeders(near, target)
-            self._feeders[key] = tuple(found)
+                if most and table and table.port(self.ends[target].lid) == self.directions[number].source_port:
+                    found += self.feeders(near, target, most - 1)
+            # a topology that tells a link twice would double the ends with each step
+            self._feeders[key] = tuple(dict.fromkeys(found))
         return self._feeders[key]
 
     def name_of(self, guid: str) -> str:

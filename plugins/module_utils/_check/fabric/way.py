@@ -68,6 +68,11 @@ class Way:
         return bool(self.ends_of((port,)))
 
 
+#: no way has more links, and no comparison of distances is longer: what is beyond them is taken for ours, which asks more of it
+_MOST_LINKS = 32
+_MOST_COMPARED = 20_000_000
+
+
 def _between(leaves: typing.Set[str], asked: typing.Set[str], links: typing.Sequence[Link]) -> typing.Set[str]:
     """Those of some switches that lie on a shortest way between two leaves.
 
@@ -84,13 +89,34 @@ def _between(leaves: typing.Set[str], asked: typing.Set[str], links: typing.Sequ
     # by number of steps the leaves that are so near, or nearer
     within = [{guid: bits.get(guid, 0) for guid in near}]
     while len(within) < 2 or within[-1] != within[-2]:
+        if len(within) > _MOST_LINKS:
+            return set(asked)
         last = within[-1]
         within.append({guid: functools.reduce(operator.or_, (last[other] for other in others), last[guid]) for guid, others in near.items()})
-    found = set()
-    for guid in asked:
-        at = {steps: within[steps][guid] & ~within[steps - 1][guid] for steps in range(1, len(within))}
-        ways = ((order[number], one, other) for one in at for other in at for number in range(len(order)) if at[one] >> number & 1)
-        # by way of it leaf and other leaf are that far apart; it is on a shortest way if they are no nearer without it
-        if any(at[other] & ~within[min(one + other, len(within)) - 1][leaf] & ~bits[leaf] for leaf, one, other in ways):
-            found.add(guid)
-    return found
+    words = 1 + len(order) // 64
+    if len(asked) * len(order) * len(within) * words > _MOST_COMPARED:
+        return set(asked)
+    return {guid for guid in asked if _joins(guid, order, within)}
+
+
+def _joins(guid: str, order: typing.Sequence[str], within: typing.Sequence[typing.Mapping[str, int]]) -> bool:
+    """Whether a switch lies on a shortest way between two leaves: by way of it they are some steps apart, and no nearer without it.
+
+    :param order: the leaves, by the number of their bit
+    :param within: by number of steps and by switch, the leaves that are so near, or nearer
+    """
+    at = [(steps, within[steps][guid] & ~within[steps - 1][guid]) for steps in range(1, len(within))]
+    at = [(steps, leaves) for steps, leaves in at if leaves]
+    for one, leaves in at:
+        for number in _numbers(leaves):
+            nearer = [within[min(one + other, len(within)) - 1][order[number]] for other, _others in at]
+            if any(others & ~less & ~(1 << number) for (_other, others), less in zip(at, nearer)):
+                return True
+    return False
+
+
+def _numbers(bits: int) -> typing.Iterator[int]:
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
