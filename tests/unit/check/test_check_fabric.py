@@ -526,6 +526,38 @@ def test_a_spine_that_all_leaves_lack_is_told_by_the_number_of_uplinks_in_the_in
         assert "only uplinks of the intent tells" in found[0].expected
 
 
+def of_the_last_leaf(hosts: int, uplinks: int, wanted: typing.Optional[int] = None) -> Finding:
+    """fabric.uplinks where three leaves have four HCAs and four spines each, and the last one has so many."""
+    world_nodes, subnets, topology = recabled(4, (), 4)
+    last = topology.nodes[3]
+    unplugged = [f"worker-{number}" for number in range(hosts + 1, 5)]
+    for name in unplugged:
+        value = world_nodes[name].value
+        world_nodes[name] = ObservedHcas(dataclasses.replace(value, hcas=tuple(hca for hca in value.hcas if hca.name != "mlx5_5")))
+        subnets[name] = ObservedSubnets(tuple(seen for seen in world.subnets() if seen.rdma_device != "mlx5_5"))
+    gone = {node.guid for node in topology.nodes if node.description in {f"{name} mlx5_5" for name in unplugged}}
+    gone |= {node.guid for node in topology.nodes if node.description in {f"spine-{number}" for number in range(uplinks + 1, 5)}}
+    links = tuple(link for link in topology.links if not (link.a.guid == last.guid and link.b.guid in gone))
+    seen_of = world.seen_topologies(dataclasses.replace(topology, links=links), capabilities=SeenCapabilities(links=2 * len(links)))
+    wishes = world.intent(dataclasses.replace(world.fabric(), uplinks=wanted))
+    return one(fabrics(wishes, nodes=world_nodes, subnets=subnets, topologies={"worker-1": ObservedTopologies(seen_of)}), "fabric.uplinks")
+
+
+@pytest.mark.parametrize(("hosts", "uplinks"), [(2, 2), (1, 1), (1, 3), (2, 3), (3, 3)])
+def test_a_leaf_with_fewer_hcas_needs_fewer_uplinks(hosts: int, uplinks: int) -> None:
+    finding = of_the_last_leaf(hosts, uplinks)
+    assert (finding.status, finding.subject) == ("warn", "leaf-4")
+    assert finding.measured == f"{uplinks} links to other switches for {hosts} HCAs" and finding.expected.startswith("4 links for 4 HCAs")
+    assert "it may be built so, or it has lost links" in finding.why and finding.remedy is not None and "iblinkinfo --down" in finding.remedy
+
+
+@pytest.mark.parametrize(("hosts", "uplinks", "wanted"), [(4, 3, None), (4, 2, None), (3, 2, None), (2, 1, None), (2, 2, 4)])
+def test_a_leaf_whose_hcas_share_fewer_uplinks_than_those_of_others_fails(hosts: int, uplinks: int, wanted: typing.Optional[int]) -> None:
+    finding = of_the_last_leaf(hosts, uplinks, wanted)
+    assert (finding.status, finding.subject, finding.expected) == ("fail", "leaf-4", "4 links")
+    assert finding.measured == f"{uplinks} links to other switches"
+
+
 def test_two_leaves_tell_a_cut_uplink_of_one() -> None:
     """The largest of what the others have: what is missing can't be more than there was."""
     world_nodes, subnets, topology = recabled(2, ())

@@ -308,11 +308,12 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "fabric.uplinks": Explanation(
         means="A leaf has fewer links to other switches than the intent says, or than its like. Nodes below it share less bandwidth to the rest.",
-        measured="Links from each leaf to other switches, against `uplinks` of the fabric, else the most frequent number among comparable leaves.",
+        measured="Links from each leaf to other switches, against `uplinks` of the fabric, else the most frequent number among comparable leaves. "
+        "A leaf with fewer HCAs whose HCAs have no smaller share of its links than those of the others is a warning.",
         causes=(
             "A cable between leaf and spine is pulled, or a port is down.",
             "A spine or line card is off. A spine that is off takes a link from each leaf: only `uplinks` of the fabric tells it.",
-            "The leaf is cabled otherwise by plan.",
+            "The leaf is cabled otherwise by plan, such as the last one, which has half of the hosts.",
         ),
         look=(
             "iblinkinfo --down",

@@ -241,6 +241,7 @@ def _check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: Way) -
     """A leaf with fewer links to other switches than the intent says, else than most of the leaves that share a switch with it.
 
     Only leaves with HCAs of the fabric are compared: one for storage is built otherwise. What all of them lack, such as one spine, only the intent tells.
+    A leaf with fewer HCAs than the others needs fewer links: one of which no HCA has a smaller share is a warning.
     """
     uplinks: typing.Dict[str, typing.Counter[str]] = {leaf: collections.Counter() for leaf in sorted(way.leaves)}
     for link in _switch_links(topology):
@@ -248,11 +249,12 @@ def _check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: Way) -
             if near.guid in uplinks:
                 uplinks[near.guid][far.guid] += 1
     most = max((sum(count.values()) for count in uplinks.values()), default=0)
+    hcas = _hcas_by_leaf(topology)
     findings = []
     for leaf, count in uplinks.items():
         own = sum(count.values())
-        siblings = [other for name, other in uplinks.items() if name != leaf and own < most and not count.keys().isdisjoint(other)]
-        usual = _usual([sum(other.values()) for other in siblings]) if siblings else own
+        siblings = {name: other for name, other in uplinks.items() if name != leaf and own < most and not count.keys().isdisjoint(other)}
+        usual = _usual([sum(other.values()) for other in siblings.values()]) if siblings else own
         wanted = fabric.uplinks
         if wanted is not None and own < wanted:
             has = ", ".join(f"{names.node(guid)} ({count[guid]})" for guid in sorted(count)) or "none"
@@ -260,10 +262,16 @@ def _check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: Way) -
             findings.append(Finding("fabric.uplinks", names.node(leaf), FAIL, f"{own} links to other switches", f"{wanted} links", why, _OF_UPLINKS))
         if own >= usual or wanted is not None:
             continue
+        crowd = _usual([hcas[name] for name, other in siblings.items() if sum(other.values()) >= usual])
+        if hcas[leaf] < crowd and (own >= hcas[leaf] or own * crowd >= usual * hcas[leaf]):
+            measured, expected = f"{own} links to other switches for {hcas[leaf]} HCAs", f"{usual} links for {crowd} HCAs, or as many for each HCA"
+            why = "The leaf has fewer links than those beside it, and fewer HCAs: it may be built so, or it has lost links that its HCAs don't need yet."
+            findings.append(Finding("fabric.uplinks", names.node(leaf), WARN, measured, expected, why, _OF_FEWER_HCAS))
+            continue
         missing = [
             f"{names.node(guid)} ({count[guid]} of {most_have})"
-            for guid in sorted({guid for other in siblings for guid in other})
-            for most_have in [_usual([other[guid] for other in siblings])]
+            for guid in sorted({guid for other in siblings.values() for guid in other})
+            for most_have in [_usual([other[guid] for other in siblings.values()])]
             if count[guid] < most_have
         ]
         why = f"Most leaves beside it have {usual} links to other switches. Fewer than the others has it to: {', '.join(missing) or 'no one switch'}."
@@ -275,6 +283,16 @@ def _check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: Way) -
 
 
 _OF_UPLINKS = "See the ports of both switches (iblinkinfo --down), and seat or replace the cable."
+_OF_FEWER_HCAS = (
+    "Compare the leaf with the cabling plan. If it has lost links, see its ports that are down (iblinkinfo --down), and seat or replace the cables."
+)
+
+
+def _hcas_by_leaf(topology: Topology) -> typing.Counter[str]:
+    """Ports of HCAs, of whomever, by the switch to which they are cabled. Aggregation nodes of SHARP are inside of switches."""
+    inside = {node.guid for node in topology.nodes if node.aggregation}
+    ends = ((near, far) for link in topology.links for near, far in ((link.a, link.b), (link.b, link.a)))
+    return collections.Counter(near.guid for near, far in ends if near.kind == "Switch" and far.kind == "Ca" and far.guid not in inside)
 
 
 def _usual(numbers: typing.Sequence[int]) -> int:
