@@ -7,17 +7,21 @@ from __future__ import annotations
 import time
 import typing
 
+from ansible.utils.display import Display
+
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import missing_since
+from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.date import COMMAND
 from ansible_collections.linerate.rdma.plugins.module_utils._run.closer_time import ask_closer
+from ansible_collections.linerate.rdma.plugins.module_utils._run.poll import LOOK_AGAIN_SECONDS, poll
 from ansible_collections.linerate.rdma.plugins.modules.node_info import SUBSETS, chosen
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result, Variables
 
 
 class ActionModule(Observer):
     """With ``moment`` the facts are of kinds of their own: what is seen after a change does not replace what was seen before it. With ``since`` the answer
-    says what of the HCAs of that moment is missing.
+    says what of the HCAs of that moment is missing, and with ``wait_seconds`` the node is asked until nothing is.
     """
 
     MODULE = "linerate.rdma.node_info"
@@ -25,10 +29,19 @@ class ActionModule(Observer):
 
     #: an earlier moment of the run
     _since: typing.Optional[str] = None
+    #: seconds in which the node is asked again
+    _wait = 0.0
+    _folder: typing.Optional[FactFolder] = None
+    _node = ""
+
+    def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
+        """What is asked is compared with facts of the folder."""
+        self._folder, self._node = folder, node
+        return given
 
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
         """A subset that is not asked for leaves the fact of it as it is."""
-        self._since = given.pop("since", None)
+        self._since, self._wait = given.pop("since", None), float(given.pop("wait_seconds", None) or 0)
         moment, words = given.pop("moment", None), given.get("gather_subset") or ["all"]
         subsets = chosen(words.split(",") if isinstance(words, str) else words)
         return {key: f"{kind}_{moment}" if moment else kind for key, kind in self.KINDS.items() if key in subsets}
@@ -39,6 +52,20 @@ class ActionModule(Observer):
         return {} if lost is None else {"missing": list(lost)}
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
+        """The first answer in which nothing is missing, or the last one before the end of the wait. A driver and a link need a moment after a reset."""
+
+        def lost(answer: Result) -> typing.Tuple[str, ...]:
+            return () if self._folder is None or answer.get("failed") else tuple(self.compared(self._folder, self._node, answer).get("missing", ()))
+
+        def say(line: str) -> None:
+            Display().display(f"  {escape.line(self._node)}: {escape.line(line)}")
+
+        def look() -> Result:
+            return self._ask_once(arguments, task_vars)
+
+        return poll(look, lost, "it has all that it had", self._wait, LOOK_AGAIN_SECONDS, time.monotonic, time.sleep, say)
+
+    def _ask_once(self, arguments: Result, task_vars: Variables) -> Result:
         """Stamp the node's clock with the controller's: only between asking and answer is it known what it is compared with."""
         asked = time.time()
         answer = super().ask(arguments, task_vars)

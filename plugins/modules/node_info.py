@@ -70,6 +70,10 @@ options:
       - Name of an earlier point in time of the run, at which the HCAs were kept as C(hcas_<since>). RV(missing) then says what the node had and lacks now.
       - Needs O(facts_dir). V(before_reset) is what M(linerate.rdma.node_roll) keeps of each node that it resets.
     type: str
+  wait_seconds:
+    description: With O(since), time in seconds in which the node is asked again until nothing is missing. A driver and a link need a moment after a reset.
+    type: int
+    default: 0
 extends_documentation_fragment:
   - linerate.rdma._options.facts
   - linerate.rdma._attributes.reads
@@ -479,6 +483,7 @@ def main() -> None:
             **_ansible.OBSERVER_SPEC,
             "moment": {"type": "str"},
             "since": {"type": "str"},
+            "wait_seconds": {"type": "int", "default": 0},
         },
         supports_check_mode=True,
     )

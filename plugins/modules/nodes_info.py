@@ -37,6 +37,12 @@ options:
         that they had. V(before_reset) is what M(linerate.rdma.node_roll) keeps of each node that it resets.
       - Needs O(nodes).
     type: str
+  wait_seconds:
+    description:
+      - With O(since), time in seconds in which nodes that lack something are asked again. An observer, a driver and a link need a moment after a reset.
+      - A look that has begun is not cut short.
+    type: int
+    default: 0
   sysfs:
     description: Root folders of sysfs, as the observer sees them.
     type: list
@@ -76,6 +82,7 @@ options:
     default: 120
 extends_documentation_fragment:
   - linerate.rdma._options.folder
+  - linerate.rdma._options.progress
   - linerate.rdma._attributes.reads
   - linerate.rdma._authentication.options
 requirements:
@@ -120,7 +127,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import missing_since
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
@@ -128,6 +135,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.observers imp
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import DROP_IN, KINDS, NEIGHBOURS
 from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import PYTHON, Asked, look
+from ansible_collections.linerate.rdma.plugins.module_utils._run.poll import LOOK_AGAIN_SECONDS, poll
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
@@ -141,15 +149,26 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     kinds, roots, netdevs, arguments = (tuple(options[name]) for name in ("kinds", "sysfs", "netdevs", "kernel_arguments"))
     asked = Asked(kinds, roots, netdevs, options["python"], options["seconds"], options["host_files"], arguments, options["beside_infiniband"])
     namespace, observers = ("", ()) if chosen == set() else _observers(folder, chosen)
-    unanswered = missing = 0
-    for node, shown in look(connect(module), namespace, observers, asked, options["parallel"]) if observers else ():
-        for kind, one in shown.items():
-            folder.write(kind, node, one.value, one.error)
-        failed = any(one.error is not None for one in shown.values())
-        unanswered += failed
-        if options["since"] and (failed or ("hcas" in shown and missing_since(folder, node, options["since"], shown["hcas"].value))):
-            missing += 1
-    counts = {"asked": len(observers), "unanswered": unanswered, **({"missing": missing} if options["since"] else {})}
+    unanswered: typing.Dict[str, bool] = {}
+    lacks: typing.Dict[str, bool] = {}
+
+    def look_again() -> typing.Tuple[str, ...]:
+        """Look at the nodes that lack something, at first at all of them, and return those that lack something still."""
+        todo = [one for one in observers if lacks.get(one.node, True)]
+        for node, shown in look(connect(module), namespace, todo, asked, options["parallel"]) if todo else ():
+            for kind, one in shown.items():
+                folder.write(kind, node, one.value, one.error)
+            failed = any(one.error is not None for one in shown.values())
+            unanswered[node] = failed
+            lacks[node] = bool(options["since"] and (failed or ("hcas" in shown and missing_since(folder, node, options["since"], shown["hcas"].value))))
+        return tuple(node for node, lacking in lacks.items() if lacking)
+
+    def words(nodes: typing.Tuple[str, ...]) -> typing.Tuple[str, ...]:
+        return (f"{len(nodes)} nodes lack something that they had: {', '.join(nodes[:5])}",) if nodes else ()
+
+    with progress(options["progress_file"]) as say:
+        missing = poll(look_again, words, "they have all that they had", options["wait_seconds"], LOOK_AGAIN_SECONDS, time.monotonic, time.sleep, say)
+    counts = {"asked": len(observers), "unanswered": sum(unanswered.values()), **({"missing": len(missing)} if options["since"] else {})}
     return {**counts, "seconds": round(time.monotonic() - start, 1)}
 
 
@@ -172,6 +191,8 @@ def main() -> None:
             kinds={"type": "list", "elements": "str", "choices": [*KINDS, DROP_IN, NEIGHBOURS], "default": list(KINDS)},
             nodes={"type": "list", "elements": "str"},
             since={"type": "str"},
+            wait_seconds={"type": "int", "default": 0},
+            progress_file={"type": "path"},
             sysfs={"type": "list", "elements": "path", "default": ["/sys"]},
             netdevs={"type": "list", "elements": "str", "default": []},
             kernel_arguments={"type": "list", "elements": "str", "default": []},

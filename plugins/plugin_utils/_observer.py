@@ -86,6 +86,10 @@ class Observer(ActionBase):
             why = str(unforeseen(error, f"the module {self.MODULE}"))
             _fail(folder, node, kinds.values(), f"failed: {why}")
             return {"failed": True, "msg": why}
+        except BaseException:
+            # the task's timeout: what was seen at another moment must not stay in place of this answer
+            _fail(folder, node, kinds.values(), "failed: its task ended before an answer came")
+            raise
         for state in ("unreachable", "failed"):
             if answer.get(state):
                 _fail(folder, node, kinds.values(), f"{state}: {_text(answer)}")

@@ -8,6 +8,9 @@ import typing
 
 from .._observe.kubernetes import Clock
 
+#: between two looks at a node that lacks something that it had
+LOOK_AGAIN_SECONDS = 10.0
+
 T = typing.TypeVar("T")
 
 

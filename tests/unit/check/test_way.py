@@ -7,9 +7,12 @@ from __future__ import annotations
 import time
 import typing
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.way import Way
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, Membership, resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology, UnreadPort
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
 SPINE = FabricNode("Switch", "0x00000000000000f0", "spine", 65, 90)
@@ -58,17 +61,22 @@ def switch(number: int) -> str:
 def tree(
     *links: typing.Tuple[int, int], ours: typing.Sequence[int] = (), others: typing.Sequence[int] = ()
 ) -> typing.Tuple[Way, typing.Set[typing.Tuple[int, int]]]:
-    """Switches by their numbers with these links, below some of which are HCAs of ours, or of others. Gives the links that are ours as well."""
+    """The way through such a fabric, and those of its links that are ours."""
+    way = Way(*made_up(*links, ours=ours, others=others))
+    return way, {link for link in links if (switch(link[0]), 100 + link[1]) in way.ours}
+
+
+def made_up(*links: typing.Tuple[int, int], ours: typing.Sequence[int] = (), others: typing.Sequence[int] = ()) -> typing.Tuple[Membership, Topology]:
+    """Switches by their numbers with these links, below some of which are HCAs of ours, or of others."""
     nodes = [FabricNode("Switch", switch(number), f"switch-{number}", 65) for number in sorted({end for link in links for end in link})]
     made = [Link(LinkEnd("Switch", switch(a), 100 + b), LinkEnd("Switch", switch(b), 100 + a), 4, "NDR") for a, b in links]
-    hcas = [world.hca(1, 0, guid=f"0x{0xA000 + number:016x}") for number in ours]
-    for place, (number, kind) in enumerate([*((number, 0xA000) for number in ours), *((number, 0xB000) for number in others)]):
+    hcas = [world.hca(1, 0, guid=f"0x{0xA000000 + number:016x}") for number in ours]
+    for place, (number, kind) in enumerate([*((number, 0xA000000) for number in ours), *((number, 0xB000000) for number in others)]):
         guid = f"0x{kind + number:016x}"
         nodes.append(FabricNode("Ca", guid, f"host-{place}", 1))
         made.append(Link(LinkEnd("Ca", guid, 1, None, guid), LinkEnd("Switch", switch(number), 1), 4, "NDR"))
     members = {f"worker-{place}": (Member(0, hca, hca.ports[0]),) for place, hca in enumerate(hcas)}
-    way = Way(Membership("compute", (), members), Topology(tuple(nodes), tuple(made)))
-    return way, {link for link in links if (switch(link[0]), 100 + link[1]) in way.ours}
+    return Membership("compute", (), members), Topology(tuple(nodes), tuple(made))
 
 
 TWO_TIERS = ((1, 11), (1, 12), (2, 11), (2, 12), (3, 11), (3, 12))
@@ -101,3 +109,38 @@ def test_a_large_fabric_of_tenants_is_walked_in_time() -> None:
     began = time.monotonic()
     _way, ours = tree(*links, ours=leaves[::2], others=(*leaves[1::2], *spines))
     assert len(ours) == 200 * 40 and time.monotonic() - began < 60
+
+
+def test_a_long_row_of_switches_is_not_walked_to_its_end() -> None:
+    """Switches of others in a row that no fabric has: what nobody can compare in time is taken for ours, so that its errors count."""
+    row = [(number, number + 1) for number in range(1, 6000)]
+    began = time.monotonic()
+    assert tree(*row, ours=range(1, 6000, 2), others=range(2, 6001, 2))[1] == set(row)
+    assert time.monotonic() - began < 30
+
+
+def uplinks_of(links: typing.Sequence[typing.Tuple[int, int]], ours: typing.Sequence[int]) -> typing.List[Finding]:
+    membership, topology = made_up(*links, ours=ours)
+    found = check_topology(world.fabric(), membership, topology, None, FabricFacts({}, {}, {}))
+    return [finding for finding in found if finding.check == "fabric.uplinks"]
+
+
+def test_leaves_that_a_node_makes_up_are_not_compared_each_with_each() -> None:
+    """Each leaf shares switches with others than the leaf beside it does, and one has a link more than all."""
+    leaves = 1000
+    links = [(leaf, 100_000 + (leaf + step * step) % 100_000) for leaf in range(1, leaves + 1) for step in range(40 + (leaf == 1))]
+    began = time.monotonic()
+    found = uplinks_of(links, range(1, leaves + 1))
+    assert time.monotonic() - began < 30
+    assert (found[-1].status, found[-1].subject) == ("unknown", "compute") and "uplinks: NUMBER" in found[-1].remedy
+
+
+def test_many_pods_are_compared_each_in_itself() -> None:
+    """A hundred pods of 16 leaves; each leaf that lost a link is told."""
+    links = [(100 * pod + leaf, 100_000 + 100 * pod + top) for pod in range(1, 101) for leaf in range(16) for top in range(8)]
+    lost = {(1703, 101_702), (4204, 104_204)}
+    found = uplinks_of([link for link in links if link not in lost], sorted({leaf for leaf, _top in links}))
+    assert [(finding.status, finding.subject, finding.measured, finding.expected) for finding in found] == [
+        ("fail", f"switch-{leaf}", "7 links to other switches", "8 links") for leaf in (1703, 4204)
+    ]
+    assert "switch-101702 (0 of 1)." in found[0].why

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import pathlib
 import sys
+import time
+import types
 import typing
 
 import pytest
@@ -80,6 +82,39 @@ def test_what_a_node_had_and_lacks_is_counted_and_so_is_a_node_that_is_not_back(
     site.server.faults["observer-b"] = Fault(refuse=403, words="its kubelet does not answer")
     assert site.look(nodes=["a", "b"], since="before_reset") == {"asked": 2, "unanswered": 1, "missing": 2}
     assert "its kubelet does not answer" in str(site.hcas("b"))
+
+
+def test_only_nodes_that_lack_something_are_asked_again_until_they_have_it(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    site.folder.write("hcas_before_reset", "a", value=Look((site.sysfs,)).at("hcas"))
+    site.tree.write("class/infiniband/mlx5_0/ports/1/state", "2: INIT")
+    pauses: typing.List[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            site.tree.write("class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE")
+
+    monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    told = tmp_path / "progress"
+    answer = site.look(nodes=["a", "b"], since="before_reset", wait_seconds=300, progress_file=str(told))
+    assert answer == {"asked": 2, "unanswered": 0, "missing": 0} and pauses == [10.0, 10.0]
+    assert site.server.asked == {"observer-a": 3, "observer-b": 1}
+    assert told.read_text().splitlines()[0].endswith("1 nodes lack something that they had: a")
+
+
+def test_the_wait_for_all_nodes_has_one_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that takes its time with each answer costs no more than one that never has what it had."""
+    site.folder.write("hcas_before_reset", "a", value=Look((site.sysfs,)).at("hcas"))
+    site.tree.write("class/infiniband/mlx5_0/ports/1/state", "2: INIT")
+    now = [0.0]
+
+    def monotonic() -> float:
+        now[0] += 40.0
+        return now[0]
+
+    monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=monotonic, sleep=lambda seconds: None))
+    assert site.look(nodes=["a", "b"], since="before_reset", wait_seconds=300) == {"asked": 2, "unanswered": 0, "missing": 1}
+    assert site.server.asked == {"observer-a": 7, "observer-b": 1}
 
 
 def test_what_was_seen_before_does_not_stay_where_nobody_can_ask(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

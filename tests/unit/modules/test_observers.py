@@ -13,6 +13,7 @@ import pathlib
 import subprocess
 import sys
 import time
+import types
 import typing
 
 import pytest
@@ -211,6 +212,56 @@ def test_what_is_missing_since_an_earlier_moment(folder: FactFolder, monkeypatch
     assert "missing" not in plugin._kept(folder, "worker-1", kinds, given, {}), "nothing was kept at that moment"
     folder.write("hcas_before_reset", "worker-1", hcas("mlx5_0", "mlx5_1"))
     assert plugin._kept(folder, "worker-1", kinds, given, {})["missing"] == lost
+
+
+@pytest.mark.parametrize(
+    # seconds that an answer takes; of the looks, the first in which all is there again; how many are made within five minutes
+    ("takes", "whole", "looks"),
+    [(1.0, 0, 1), (1.0, 3, 4), (1.0, 99, 29), (100.0, 99, 3), (900.0, 99, 1)],
+)
+def test_a_node_is_asked_until_nothing_is_missing_or_the_wait_has_ended(
+    folder: FactFolder, monkeypatch: pytest.MonkeyPatch, takes: float, whole: int, looks: int
+) -> None:
+    now, asked, shown = [0.0], [0], typing.cast(typing.List[str], [])
+
+    def answer(_self: typing.Any, _arguments: typing.Any, _task_vars: typing.Any) -> typing.Dict[str, typing.Any]:
+        now[0] += takes
+        asked[0] += 1
+        names = ["mlx5_0", "mlx5_1"] if asked[0] > whole else ["mlx5_0"]
+        return {"hcas": {"hcas": [{"name": name, "rdma_device": name} for name in names], "errors": []}}
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(_observer.Observer, "ask", answer)
+    monkeypatch.setattr(node_info, "time", types.SimpleNamespace(time=time.time, monotonic=lambda: now[0], sleep=sleep))
+    plugin = action(node_info)
+    monkeypatch.setattr(node_info, "Display", lambda: types.SimpleNamespace(display=shown.append))
+    both = [{"name": name, "rdma_device": name} for name in ("mlx5_0", "mlx5_1")]
+    folder.write("hcas_before_reset", "worker-1", {"hcas": both, "errors": []})
+    given = {"since": "before_reset", "wait_seconds": 300, "gather_subset": ["hcas"]}
+    given = plugin.arguments(folder, "worker-1", given)
+    kinds = plugin.kinds(given)
+    missing = [] if looks > whole else ["mlx5_1"]
+    assert plugin._kept(folder, "worker-1", kinds, given, {})["missing"] == missing and asked[0] == looks
+    assert [line.split(" s  ")[1] for line in shown] == ["mlx5_1"] * bool(missing or whole) + ["it has all that it had"] * (0 < whole < 99)
+
+
+def test_a_task_that_ends_by_its_timeout_leaves_nothing_of_an_earlier_moment(folder: FactFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Timeout(BaseException):
+        """As ansible-core's own, which no handler of errors takes."""
+
+    def answer(_self: typing.Any, _arguments: typing.Any, _task_vars: typing.Any) -> typing.NoReturn:
+        raise Timeout
+
+    monkeypatch.setattr(_observer.Observer, "ask", answer)
+    plugin = action(node_info)
+    folder.write("hcas", "worker-1", {"hcas": [], "errors": []})
+    given = plugin.arguments(folder, "worker-1", {"gather_subset": ["hcas"]})
+    with pytest.raises(Timeout):
+        plugin._kept(folder, "worker-1", plugin.kinds(given), given, {})
+    fact = folder.read("hcas", "worker-1")
+    assert fact is not None and (fact.value, fact.error) == (None, "failed: its task ended before an answer came")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import ForwardingTable
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import UNTOLD, ForwardingTable
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import percent
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, coverage
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, apart, cover
@@ -196,3 +197,18 @@ def test_where_switches_choose_the_cables_of_the_ends_are_covered_and_nobody_loo
 
 def test_a_hundred_per_cent_are_said_of_all_alone() -> None:
     assert [percent(*pair) for pair in ((4096, 4096), (4095, 4096), (1, 3), (0, 0))] == ["100", "99.9", "33.3", "100"]
+
+
+def test_a_topology_that_tells_each_link_many_times_is_no_longer_way() -> None:
+    """A row of switches, each link of which a node tells twice: the ends behind it would double with each step."""
+    row = [FabricNode("Switch", f"0x{number:016x}", f"switch-{number}", 65, 100 + number) for number in range(1, 1500)]
+    near, far = End("host-1", 0, "0xa1", 1), End("host-2", 0, "0xa2", 2)
+    cables = [
+        Link(LinkEnd("Ca", end.guid, 1, end.lid, end.guid), LinkEnd("Switch", top.guid, 3, top.lid), 4, "NDR") for end, top in ((near, row[0]), (far, row[-1]))
+    ]
+    links = [Link(LinkEnd("Switch", one.guid, 1, one.lid), LinkEnd("Switch", other.guid, 2, other.lid), 4, "NDR") for one, other in zip(row, row[1:])]
+    tables = [ForwardingTable(node.guid, bytes((UNTOLD, 2, 1))) for node in row]
+    ways = Ways(Topology(tuple(row), (*cables, *links, *links)), tables, (near, far))
+    assert ways.feeders(row[30].guid, 1) == (0,)
+    # no way has so many links; the target's own cable leads here as well
+    assert ways.feeders(row[-1].guid, 1) == (1,)
