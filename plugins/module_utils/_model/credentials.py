@@ -4,7 +4,8 @@
 what it could match itself.
 
 Sources: OpenShift, "Managing user-owned OAuth access tokens" (``sha256~``); RFC 7617 (Basic); AWS IAM, "IAM identifiers" (AKIA, ASIA, ...); GitHub,
-"About authentication to GitHub", token formats; GitLab, "Token overview" (glpat-); RFC 3986 section 3.2.1 (userinfo).
+"About authentication to GitHub", token formats; GitLab, "Token overview" (glpat-); RFC 3986 section 3.2.1 (userinfo); Azure Storage, "Create a service
+SAS" (sig) and "Configure connection strings" (AccountKey); dracut.cmdline(7), netroot (iscsi).
 """
 
 from __future__ import annotations
@@ -29,17 +30,25 @@ _FORMS: typing.Tuple[typing.Tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"\bhf_[A-Za-z0-9]{16,}"), REDACTED),
     (re.compile(r"(X-Amz-Signature=)[0-9A-Za-z%+/=]{8,}"), _KEEPS),
     (re.compile(r"\bglpat-[A-Za-z0-9_-]{16,}"), REDACTED),
-    (re.compile(rf"(?i)({_FLAG}(?:=|[\"']?,?[ \t]{{1,3}}))(?!-)(?:\"[^\"]*\"|'[^']*'|[^\s\"',]+)"), _KEEPS),
+    (re.compile(rf"(?i)({_FLAG}(?:=|[\"']?,?[ \t]{{1,3}}))(?!-|\[redacted\])(?:\"[^\"]*\"|'[^']*'|[^\s\"',]+)"), _KEEPS),
     # up to the last @ before the path: a password may have one
     (re.compile(r"(?<=://)[^\s/@:]*:[^\s/]+(?=@)"), REDACTED),
+    # a token in the place of the user; the name of a user is shorter or has no digit
+    (re.compile(r"(?<=://)(?=[a-z_.-]{0,128}[A-Z0-9])[^\s/@:]{20,255}(?=@)"), REDACTED),
+    (re.compile(r"(?<=\biscsi:)[^\s:@]{1,128}(?::[^\s:@]{1,128}){1,3}(?=@)"), REDACTED),
+    (re.compile(r"(?<=\bsig=)[A-Za-z0-9%+/=_-]{16,}"), REDACTED),
+    (re.compile(r"(AccountKey[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?)[A-Za-z0-9+/=]{16,}"), _KEEPS),
 )
 # one of them is in each text that has any; a search for all forms costs ten times as much
 _GITHUB = ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")
-_HINTS = ("sha256~", "uthoriz", "UTHORIZ", "AKIA", "ASIA", "ABIA", "ACCA", *_GITHUB, "nvapi-", "hf_", "X-Amz-S", "glpat-", "--", "://", "ecret", "ECRET")
+_HINTS = (
+    *("sha256~", "uthoriz", "UTHORIZ", "AKIA", "ASIA", "ABIA", "ACCA", *_GITHUB, "nvapi-", "hf_", "X-Amz-S", "glpat-", "sig=", "AccountKey"),
+    *("--", "://", "iscsi:", "ecret", "ECRET"),
+)
 #: the same in lower case, for a document
 SUSPECTS = (
     *("sha256~", "akia", "asia", "abia", "acca", *_GITHUB, "nvapi-", "hf_", "x-amz-signature", "glpat-"),
-    *("://", "--"),
+    *("://", "--", "iscsi:", "sig=", "accountkey"),
 )
 _WHOLE_FLAG = re.compile(rf"(?i){_FLAG}")
 

@@ -99,7 +99,14 @@ class Roller:
             # before anything is touched
             self._let_checks_go_on()
             raise
-        self._run(planned, found)
+        try:
+            self._run(planned, found)
+        except LeaseLost:
+            # another run has the cluster by now, and lets them go on
+            raise
+        except Exception:
+            self._let_checks_go_on()
+            raise
         error = self._let_checks_go_on()
         changes = tuple(f"{one.node}: {', '.join(one.did)}" for one in found.values() if one.did)
         return NodeRoll(planned, tuple(found.values()), error, changes)
@@ -128,11 +135,11 @@ class Roller:
             rest = tuple(step for step in every if step not in wave)
             if rest:
                 waves.appendleft(rest)
-            also = {step: self._turns.node(step.node)[0].boot_id for step in planned.steps if step.also} if wave[0].pool else {}
+            also = {step: self._turns.boot_id(step.node) for step in planned.steps if step.also} if wave[0].pool else {}
             for outcome in self._ride(wave, planned) if wave[0].pool else self._outcomes(wave):
                 found[outcome.node] = outcome
                 self._say(f"{outcome.node}: {outcome.state}" + (f": {outcome.why}" if outcome.why else "") + f" ({outcome.seconds:.0f} s)")
-            for step in (step for step, boot in also.items() if self._turns.node(step.node)[0].boot_id != boot):
+            for step in (step for step, boot in also.items() if self._turns.boot_id(step.node) != boot):
                 found[step.node] = dataclasses.replace(found[step.node], did=(*found[step.node].did, rebooted_by(step.also)))
             failed = [step.node for step in wave if found[step.node].state == "failed"]
             stopped = f"The roll ended at {', '.join(failed)}" if failed else ""

@@ -352,6 +352,10 @@ class Turns:
         resource = self._cluster.get("Node", "", name)
         return core.node(resource), mark(resource)
 
+    def boot_id(self, name: str) -> str:
+        """Return the boot in which a node is, whatever is noted at it."""
+        return core.node(self._cluster.get("Node", "", name)).boot_id
+
     def _pause(self) -> None:
         self._going.pause(self._limits.look)
 

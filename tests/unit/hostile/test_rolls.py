@@ -15,6 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.c
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.health_checks import of_machines, remediates
 from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import EtcdMember, HealthCheck, Machine
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector, MachinePool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeStep
@@ -25,6 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.co
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSED
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import Cluster as PlanCluster
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _too_many, lines
+from ansible_collections.linerate.rdma.plugins.module_utils._run import node_roll
 from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import Drain
 from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
@@ -764,6 +766,17 @@ def test_the_pause_of_a_run_that_was_killed_is_taken_back_by_the_next(checked: S
     world.kill = ""
     assert world.paused("MHC") and world.paused("NHC")
     assert states(checked.run(PAUSE)) == dict.fromkeys(NODES, "done") and not world.paused("MHC") and not world.paused("NHC")
+
+
+def test_health_checks_go_on_after_a_roll_that_ends_by_an_answer_that_nobody_can_read(checked: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unread(*_given: typing.Any) -> typing.NoReturn:
+        raise ParseError("the note of a node", "{", "JSON")
+
+    monkeypatch.setattr(node_roll, "turn", unread)
+    with pytest.raises(ParseError):
+        checked.run(PAUSE)
+    world = typing.cast(Checked, checked.world)
+    assert not world.paused("MHC") and not world.paused("NHC") and "pause MHC" in world.did
 
 
 def test_a_teardown_takes_the_pause_back(checked: Site) -> None:

@@ -21,7 +21,7 @@ _TABLE = "LFT Record dump:\n"
 _TABLE_HEAD = re.compile(r"\t\tLID\.+([0-9]{1,5})\n\t\tBlock\.+([0-9]{1,3})\n\t\tLFT:\n\t\tLID\tPort Number\n", re.ASCII)
 #: LIDs of a block; unicast LIDs end at 0xbfff
 _BLOCK, _BLOCKS = 64, 0xC000 // 64
-_FIELD = re.compile(r"^\s*(\w+)\.{2,}(\S+)\s*$", re.ASCII)
+_FIELD = re.compile(r"^\s*(\w+)\.{2,}([^\s.]\S*)\s*$", re.ASCII)
 
 
 def parse_sm_records(text: str) -> typing.Tuple[SubnetManager, ...]:
