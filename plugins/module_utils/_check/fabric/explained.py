@@ -85,7 +85,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "fabric.foreign": Explanation(
         means="The topology shows an HCA under the name of a node of yours, and the node has no such HCA.",
-        measured="Node descriptions of all HCAs in the topology against the HCAs that the nodes themselves show.",
+        measured="Node descriptions of all HCAs in the topology against the HCAs that the nodes themselves show. It is a warning where the node has all "
+        "its HCAs of the fabric, each in the topology by its GUID.",
         causes=(
             "The node's driver lost the HCA, and its port is still up.",
             "Another machine has the same host name.",

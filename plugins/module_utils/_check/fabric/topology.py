@@ -40,7 +40,7 @@ def check_topology(
         *_check_hca_rates(fabric, membership, ends, capabilities),
         *_check_switch_rates(fabric, topology, capabilities, names, way),
         _check_capabilities(fabric, topology, capabilities, names),
-        *_check_foreign(fabric, topology, world),
+        *_check_foreign(fabric, membership, topology, world, ends),
         *_check_guids(fabric, membership, topology, names),
     ]
 
@@ -479,8 +479,11 @@ def _check_capabilities(fabric: Fabric, topology: Topology, capabilities: typing
 # who is there
 
 
-def _check_foreign(fabric: Fabric, topology: Topology, world: FabricFacts) -> typing.List[Finding]:
-    """HCAs that the fabric shows and no node has. Other servers are no one's fault; one that calls itself like a node of ours is."""
+def _check_foreign(fabric: Fabric, membership: Membership, topology: Topology, world: FabricFacts, ends: _Ends) -> typing.List[Finding]:
+    """HCAs that the fabric shows and no node has. Other servers are no one's fault; one that calls itself like a node of ours is.
+
+    Where that node has all the HCAs that the intent asks for, each in the topology by its GUID, it is another machine: a warning.
+    """
     known = {hca.node_guid for node in world.nodes.values() for hca in node.hcas} | {
         port.guid for node in world.nodes.values() for hca in node.hcas for port in hca.ports
     }
@@ -493,14 +496,24 @@ def _check_foreign(fabric: Fabric, topology: Topology, world: FabricFacts) -> ty
     ]
     findings = []
     hosts = owners(world.nodes)
+    wanted = fabric.select.hcas_per_node
     for node in foreign:
-        owner = " or ".join(hosts.get(host_of(node.description), ()))
-        if owner:
+        named = hosts.get(host_of(node.description), ())
+        if not named:
+            continue
+        owner, subject, measured = " or ".join(named), f"{' or '.join(named)} {node.guid}", f"'{node.description}' in the topology"
+        members = {name: membership.members.get(name, ()) for name in named}
+        if all(len(found) == wanted and all(member.port is not None and member.port.guid in ends for member in found) for found in members.values()):
             why = (
-                f"The fabric shows this HCA by the name of {owner}, and {owner} has no HCA of this GUID: its driver lost it, or another machine has that name."
+                f"The fabric shows this HCA by the name of {owner}, and {owner} has no HCA of this GUID. All {wanted} HCAs of {owner} that the intent asks for "
+                f"are in the topology by their GUIDs, so another machine has that name."
             )
-            remedy = f"Look for the HCA with lspci and dmesg on {owner}; if it is another machine's, correct that machine's node description."
-            findings.append(Finding("fabric.foreign", f"{owner} {node.guid}", FAIL, f"'{node.description}' in the topology", f"an HCA of {owner}", why, remedy))
+            remedy = f"Find that machine by the port of the switch (ibnetdiscover, GUID {node.guid}), and give its HCA a node description of its own."
+            findings.append(Finding("fabric.foreign", subject, WARN, measured, f"no other machine by the name of {owner}", why, remedy))
+            continue
+        why = f"The fabric shows this HCA by the name of {owner}, and {owner} has no HCA of this GUID: its driver lost it, or another machine has that name."
+        remedy = f"Look for the HCA with lspci and dmesg on {owner}; if it is another machine's, correct that machine's node description."
+        findings.append(Finding("fabric.foreign", subject, FAIL, measured, f"an HCA of {owner}", why, remedy))
     return findings or [ok("fabric.foreign", fabric.name, f"{len(foreign)} HCAs of other machines", "none that bears a node's name")]
 
 
