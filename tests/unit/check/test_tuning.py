@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import tuning as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Waiver, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas, ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading, Roce, Tuning
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
@@ -88,6 +89,53 @@ def test_a_fault_is_named_once(rows: Rows, check_id: str, status: str, says: str
     assert (finding.check, finding.status) == (check_id, status) and says in finding.measured
     (row,) = rows
     assert row in finding.subject and "node-2" in finding.subject
+
+
+def onboard(rows: Rows) -> typing.List[Finding]:
+    """What is not a pass where each node has a NIC on its board as well, which is of no fabric, and the intent expects a row of HCAs."""
+    fleet = healthy(PAIR)
+    facts: Facts = fleet.of("tuning")
+    nodes, tunings = dict(facts.nodes), dict(facts.tunings)
+    for name in fleet.shape.names:
+        hcas, tuning = nodes[name].value, tunings[name].value
+        assert hcas is not None and tuning is not None
+        (port,) = hcas.hcas[0].ports
+        nic = dataclasses.replace(hcas.hcas[0], name="mlx5_9", rdma_device="mlx5_9", ports=(dataclasses.replace(port, link_layer="Ethernet", guid=None),))
+        nodes[name] = ObservedHcas(dataclasses.replace(hcas, hcas=(*hcas.hcas, nic)))
+        tunings[name] = ObservedTuning(dataclasses.replace(tuning, rows={**tuning.rows, **rows}))
+    intent = with_tuning(PAIR, expected={"max_read_request": 4096})
+    return [finding for finding in check(intent, dataclasses.replace(facts, nodes=nodes, tunings=tunings)) if finding.status != PASS]
+
+
+_HCAS = ("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3")
+
+
+def test_a_nic_of_no_fabric_is_not_held_to_what_is_expected_of_hcas() -> None:
+    request = {"max_read_request": (Reading("4096", _HCAS), Reading("512", ("mlx5_9",)))}
+    assert onboard({**request, "relaxed_ordering": (Reading("on", _HCAS), Reading("off", ("mlx5_9",)))}) == []
+    assert onboard({"max_read_request": (Reading("4096", (*_HCAS, "mlx5_9")),)}) == []
+
+
+def test_an_hca_of_a_fabric_is_held_to_it_beside_such_a_nic() -> None:
+    found = onboard({"max_read_request": (Reading("4096", _HCAS[1:]), Reading("512", ("mlx5_0", "mlx5_9")))})
+    assert [(finding.check, finding.status, finding.subject, finding.measured) for finding in found] == [
+        ("tuning.pci", FAIL, f"node-{number} max_read_request", "512 (mlx5_0)") for number in (1, 2)
+    ]
+    # the NIC alone shows the row: the HCAs of the fabric don't
+    found = onboard({"max_read_request": (Reading("4096", ("mlx5_9",)),)})
+    assert [(finding.status, finding.measured) for finding in found] == [(FAIL, "absent")] * 2
+
+
+def test_where_no_hca_of_a_node_fits_a_fabric_all_are_held_to_it() -> None:
+    fleet = healthy(PAIR)
+    facts: Facts = fleet.of("tuning")
+    tuning = facts.tunings["node-1"].value
+    assert tuning is not None
+    off = {"node-1": ObservedTuning(dataclasses.replace(tuning, rows={**tuning.rows, "max_read_request": (Reading("512", ("mlx5_9",)),)}))}
+    intent = with_tuning(PAIR, expected={"max_read_request": 4096})
+    for seen in (ObservedHcas(NodeHcas(())), ObservedHcas(error="no answer")):
+        found = check(intent, dataclasses.replace(facts, nodes={**facts.nodes, "node-1": seen}, tunings={**facts.tunings, **off}))
+        assert [finding.measured for finding in found if finding.status == FAIL] == ["512 (mlx5_9)"]
 
 
 def test_one_of_a_thousand_with_another_governor_is_found() -> None:

@@ -18,7 +18,7 @@ from ..._model.node_tuning import ObservedSettings, TuningSet
 from ..._model.tuning import NodeTuning, ObservedTuning
 from ..._model.tuning_rows.table import ROWS
 from ..fleet import answers
-from . import alike, rows, settings
+from . import alike, others, rows, settings
 from .roce import check as check_roce
 
 
@@ -58,7 +58,9 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         else:
             seen[name] = observed.value
             findings.append(ok("tuning.node", name, f"{len(observed.value.rows)} rows, {len(observed.value.unread)} unread", "an answer of node_info"))
-    judged = [rows.judge(intent, row, seen) for row in ROWS if row.check != "roce" and seen]
+    hcas = {name: observed.value for name, observed in facts.nodes.items() if observed.value is not None and observed.error is None}
+    of_fabrics = others.without(intent, hcas, seen)
+    judged = [rows.judge(intent, row, of_fabrics) for row in ROWS if row.check != "roce" and seen]
     findings += (finding for one in judged for finding in one.findings)
     findings += check_roce(intent, facts.nodes, seen)
     findings += alike.check(seen, {one.row.name: one.told for one in judged})
