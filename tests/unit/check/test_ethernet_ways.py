@@ -111,8 +111,9 @@ SEVERAL = (world.leaf_port(0, 7), world.leaf_port(1, 3))
 )
 def test_a_port_that_does_not_tell_its_switch_is_named_and_measured(what: typing.Optional[ObservedNeighbours], words: str) -> None:
     ways = of(without(world.fabric(2, 4), {"node-8": what}))
-    (finding,) = unheard("bandwidth.coverage", FABRIC, ways)
-    assert finding.status == "unknown" and finding.measured == "not known of 1 of 8 ports" and f"node-8 rail 0: {words}" in finding.why
+    seen = without(world.fabric(2, 4), {"node-8": what})
+    (finding,) = unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
+    assert finding.status == "warn" and finding.measured == "not known of 1 of 8 ports" and f"node-8 rail 0: {words}" in finding.why
     assert "LLDP" in finding.remedy and "tcpdump" in finding.remedy
     test = ways.test(0, "node-8", "node-7")
     assert test is not None and [ways.name(number) for number in ways.way(*test) or ()][:2] == [
@@ -122,7 +123,8 @@ def test_a_port_that_does_not_tell_its_switch_is_named_and_measured(what: typing
 
 
 def test_who_hears_all_their_switches_is_not_named() -> None:
-    assert unheard("bandwidth.coverage", FABRIC, of(world.fabric(2, 4))) == []
+    seen = world.fabric(2, 4)
+    assert unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True) == []
 
 
 def test_a_bridge_that_passes_frames_on_shows_one_port_to_two() -> None:

@@ -190,14 +190,27 @@ def test_of_a_driver_that_is_not_known_nothing_is_claimed() -> None:
     assert "whether bnxt_en makes a UDP source port of it is not known" in coverage.measured
 
 
-def test_a_port_without_lldp_is_unknown_by_name_and_nobody_is_accused() -> None:
+@pytest.mark.parametrize("deaf", [0, 1, 5, 12, 13, 24])
+def test_ports_without_lldp_are_told_by_name_whether_few_or_all_and_nobody_is_accused(deaf: int) -> None:
+    """To know less is never better: with all of them deaf the gate is no more open than with one."""
     world = World({})
-    world.facts = dataclasses.replace(world.facts, neighbours={**world.facts.neighbours, "node-5": roce_fabric.neighbours()})
+    silent = dict.fromkeys(NAMES[len(NAMES) - deaf :], roce_fabric.neighbours())
+    world.facts = dataclasses.replace(world.facts, neighbours={**world.facts.neighbours, **silent})
     measured = world.run()
-    known, switches = world.findings(measured, "coverage")
-    assert known.status == "pass" and switches.status == "unknown" and "node-5 rail 0: ens1 heard no switch" in switches.why
-    assert {pair.client for pair in measured.pairs} == set(NAMES)
-    assert [finding.status for finding in world.findings(measured, "suspect")] == ["pass"]
+    switches = [finding for finding in world.findings(measured, "coverage") if finding.subject == "storage switches"]
+    assert [finding.status for finding in switches] == ["warn"] * bool(deaf)
+    for finding in switches:
+        assert finding.measured == f"not known of {deaf} of 24 ports" and f"{NAMES[-deaf]} rail 0: ens1 heard no switch" in finding.why
+        assert finding.remedy is not None and "Switch LLDP on" in finding.remedy and "tcpdump -nn -i ens1 ether proto 0x88cc" in finding.remedy
+        assert ("rounds of pairs were measured" in finding.why) == (measured.plans[0].cover is None)
+    assert {finding.status for finding in world.findings(measured, "coverage")} <= {"pass", "warn"}
+    assert {pair.client for pair in measured.pairs} <= set(NAMES) and {finding.status for finding in world.findings(measured, "suspect")} == {"pass"}
+
+
+def test_who_asks_for_no_rounds_by_links_is_not_told_of_switches() -> None:
+    world = World({}, bandwidth={"rounds": "all"})
+    world.facts = dataclasses.replace(world.facts, neighbours={})
+    assert world.findings(world.run(), "coverage") == []
 
 
 def test_without_lldp_there_are_rounds_of_pairs_and_the_plan_says_why() -> None:

@@ -21,7 +21,7 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.neighbours import ObservedNeighbours
-from ..._model.profiles import carries_rdma, rails
+from ..._model.profiles import carries_rdma, is_infiniband, rails
 from ..._model.text import percent
 from ..._schedule.coverage import coverage
 from ..._schedule.evidence import Evidence, weigh
@@ -218,7 +218,8 @@ def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.O
     fabric, where = ground.fabric, _places(ground.fabric, facts)
     passed = verdicts_of(ground, pairs)
     if plan is None or plan.cover is None:
-        return check_suspects(fabric, ground.pods, pairs, passed, where)
+        blind = _unheard(fabric, facts, False) if plan is not None and by_links(fabric, len(facts.nodes)) else []
+        return [*blind, *check_suspects(fabric, ground.pods, pairs, passed, where)]
     # of all nodes: the cable of one without a pod is not known to be good
     ways, why = ways_between(fabric, facts)
     if ways is None:
@@ -229,7 +230,7 @@ def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.O
     remedy = "See bandwidth.measured and bandwidth.pod for the nodes at these links."
     note = pinned(fabric, ways, pairs) if ways.hashed else ""
     findings = [coverage_finding("bandwidth.coverage", fabric, ways, coverage(ways, evidence.measured), remedy, note)]
-    findings += unheard("bandwidth.coverage", fabric, ways)
+    findings += _unheard(fabric, facts, True)
     shown = seen_at(_membership(fabric, facts), facts.topologies)[1]
     measured = facts.bandwidth.counted if facts.bandwidth is not None else ()
     counted = Counted(fabric, ways, [item for item in measured if item.fabric == fabric.name], could_be(shown.capabilities if shown else None))
@@ -283,6 +284,16 @@ def _membership(fabric: Fabric, facts: Facts) -> Membership:
 def _places(fabric: Fabric, facts: Facts) -> typing.Dict[End, Place]:
     """Where each end is, as far as it is known."""
     return {(place.rail, place.node): place for place in places(_membership(fabric, facts), facts.topologies).values()}
+
+
+def _unheard(fabric: Fabric, facts: Facts, covered: bool) -> typing.List[Finding]:
+    """Ports of Ethernet with RDMA that do not tell their switch; InfiniBand has its topology, and other Ethernet is not asked.
+
+    :param covered: the rounds were made to use each link
+    """
+    if is_infiniband(fabric) or not carries_rdma(fabric):
+        return []
+    return unheard("bandwidth.coverage", fabric, _membership(fabric, facts), facts.neighbours, covered)
 
 
 def _rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -> typing.List[Finding]:

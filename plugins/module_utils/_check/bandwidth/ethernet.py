@@ -9,13 +9,14 @@ import statistics
 import typing
 
 from ..._model.bandwidth import PairResult
-from ..._model.findings import FAIL, UNKNOWN, Finding
+from ..._model.findings import FAIL, WARN, Finding
 from ..._model.intent import Fabric
 from ..._schedule.covering import Test
 from ..._schedule.evidence import GOOD, Evidence
 from ..._schedule.flows import flow_label, not_of_label, udp_port
 from ..._schedule.ways import Ways
-from ..fleet.ethernet_ways import HOW
+from ..fleet.ethernet_ways import HOW, Neighbours, unheard_ports
+from ..fleet.hcas_of_fabric import Membership
 from ..fleet.routes import listed
 
 #: commands by which switches show what their ports count
@@ -46,17 +47,24 @@ def pinned(fabric: Fabric, ways: Ways, pairs: typing.Iterable[PairResult]) -> st
     return f"flows are not pinned, for {why}: each measurement may go over another link, and a slow one between leaves may be missed"
 
 
-def unheard(check: str, fabric: Fabric, ways: Ways) -> typing.List[Finding]:
-    """The ports of which it is not known to which switch they are cabled."""
-    found = {end: ways.cables[end.guid].unheard for end in ways.ends if end.guid in ways.cables and ways.cables[end.guid].unheard}
+def unheard(check: str, fabric: Fabric, membership: Membership, neighbours: Neighbours, covered: bool) -> typing.List[Finding]:
+    """The ports of which it is not known to which switch they are cabled.
+
+    All of them were measured, whether few are unheard or all. So it warns either way: to know less of the ways is no better.
+
+    :param covered: the rounds were made to use each link, by what the other ports heard
+    """
+    found = unheard_ports(membership, neighbours)
     if not found:
         return []
-    names = listed([f"{end.node} rail {end.rail}: {why}" for end, why in found.items()], "; ")
-    why = f"Each of these was taken for the only port of its switch, and which links it shares with others is unknown: {names}."
-    first = next((ways.cables[end.guid].interface for end in found if ways.cables[end.guid].interface), "<interface>")
+    count = sum(map(len, membership.members.values()))
+    names = listed([f"{port.node} rail {port.rail}: {port.why}" for port in found], "; ")
+    taken = "Each of these was taken for the only port of its switch" if covered else "So rounds of pairs were measured, which are not made to use each link"
+    why = f"{taken}, and which links these ports share with others is unknown, so that a slow link is named less exactly: {names}."
+    first = next((port.interface for port in found if port.interface), "<interface>")
     remedy = f"{HOW}; see what arrives with 'tcpdump -nn -i {first} ether proto 0x88cc' on the node. Then run the stage again."
     expected = "each port hears the one switch that it is cabled to (LLDP)"
-    return [Finding(check, f"{fabric.name} switches", UNKNOWN, f"not known of {len(found)} of {len(ways.ends)} ports", expected, why, remedy)]
+    return [Finding(check, f"{fabric.name} switches", WARN, f"not known of {len(found)} of {count} ports", expected, why, remedy)]
 
 
 def between_leaves(fabric: Fabric, ways: Ways, evidence: Evidence, pairs: typing.Iterable[PairResult], expected: str) -> typing.Iterator[Finding]:

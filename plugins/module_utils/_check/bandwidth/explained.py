@@ -25,7 +25,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         causes=(
             "A node has no pod, or its tests gave no figure: its cable stays open.",
             "The forwarding table of a switch could not be read whole.",
-            "Ethernet: a port heard no switch by LLDP, or several, so which links it shares with others is not known.",
+            "Ethernet: a port heard no switch by LLDP, or several, so which links it shares with others is not known. It was measured all the same: a warning.",
         ),
         look=("ibqueryerrors", "iblinkinfo", "tcpdump -nn -i DEVICE ether proto 0x88cc"),
         remedy=(

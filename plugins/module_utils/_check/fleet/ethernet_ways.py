@@ -22,6 +22,8 @@ Neighbours = typing.Mapping[str, ObservedNeighbours]
 Port = typing.Tuple[int, str]
 #: chassis ID and name
 _Switch = typing.Tuple[str, str]
+#: a port, its interface, the port of the switch that it heard, and why its switch is not known
+_Found = typing.Tuple[End, typing.Optional[Netdev], typing.Optional[SwitchPort], str]
 SPREAD = "switches of Ethernet spread flows over the links between them by a hash of their own"
 #: reasons in one text, at most
 _MOST_REASONS = 3
@@ -31,6 +33,18 @@ HOW = (
 )
 
 
+class Unheard(typing.NamedTuple):
+    """A port of which it is not known to which switch it is cabled.
+
+    :ivar interface: empty where its HCA shows none
+    """
+
+    node: str
+    rail: int
+    interface: str
+    why: str
+
+
 def ethernet_ways(
     membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]] = None
 ) -> typing.Tuple[typing.Optional[Ways], str]:
@@ -38,17 +52,9 @@ def ethernet_ways(
 
     :param only: ports that take part, by rail and node; None: all
     """
-    ports = [
-        (End(node, member.rail, f"{node} {_interface(member)}", 0), *_seen(member, neighbours.get(node)))
-        for node, members in membership.members.items()
-        for member in members
-        if only is None or (member.rail, node) in only
-    ]
     if not neighbours:
         return None, "this run did not listen for the switches that its ports are cabled to (LLDP)"
-    counted = collections.Counter(heard for _end, _netdev, heard, _why in ports if heard is not None)
-    # VLANs of one port are one port
-    found = [(end, netdev, heard, why or _shared(heard, counted)) for end, netdev, heard, why in ports]
+    found = _found(membership, neighbours, only)
     told = [item for item in found if not item[3]]
     if len(told) < 2 or 2 * len(told) < len(found):
         reasons = list(dict.fromkeys(why for _end, _netdev, _heard, why in found if why))
@@ -72,6 +78,26 @@ def ethernet_ways(
         driver = (hca.pci.driver if hca.pci is not None else None) or ""
         cables[end.guid] = Cable(interface, heard.port if heard is not None and not why else "", gbps, why, driver)
     return Ways(Topology(tuple(nodes.values()), tuple(links)), (), [end for end, _netdev, _heard, _why in found], SPREAD, cables), ""
+
+
+def unheard_ports(membership: Membership, neighbours: Neighbours) -> typing.Tuple[Unheard, ...]:
+    """The ports of which it is not known to which switch they are cabled."""
+    return tuple(
+        Unheard(end.node, end.rail, netdev.name if netdev is not None else "", why) for end, netdev, _heard, why in _found(membership, neighbours, None) if why
+    )
+
+
+def _found(membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]]) -> typing.List[_Found]:
+    """What is known of each port that takes part."""
+    ports = [
+        (End(node, member.rail, f"{node} {_interface(member)}", 0), *_seen(member, neighbours.get(node)))
+        for node, members in membership.members.items()
+        for member in members
+        if only is None or (member.rail, node) in only
+    ]
+    counted = collections.Counter(heard for _end, _netdev, heard, _why in ports if heard is not None)
+    # VLANs of one port are one port
+    return [(end, netdev, heard, why or _shared(heard, counted)) for end, netdev, heard, why in ports]
 
 
 def _interface(member: Member) -> str:
