@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import VfMemory
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.bios import body, plan
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
-from ansible_collections.linerate.rdma.tests.unit.check.test_node_stages import IDENTITY, NO_CAPABILITY, NODES, one, platforms, proof
+from ansible_collections.linerate.rdma.tests.unit.check.test_node_stages import IDENTITY, NO_CAPABILITY, NODES, OFFERS, one, platforms, proof
 
 ON_OFF = (BiosValue("Enabled", "Enabled"), BiosValue("Disabled", "Disabled"))
 NAMES = {"sriov": "SriovGlobalEnable", "iommu": "ProcVirtualization", "above_4g": "MmioAbove4Gb", "smt": "LogicalProc"}
@@ -144,7 +144,14 @@ def test_a_bmc_without_an_answer_warns_where_the_node_proves_it() -> None:
         ({"sriov": True}, bios(), "pass", ""),
         ({"sriov": True}, bios(sriov=OFF), "fail", " sriov"),
         ({"sriov": True}, bios((JOB,), sriov={**OFF, "pending": "Enabled"}), "fail", " sriov"),
-        ({"ari": True}, bios(), "unknown", " ari"),
+        # its registry has no such attribute, and the node shows that it is on
+        ({"sriov": True}, bios(sriov=None), "pass", ""),
+        ({"sriov": True}, bios(sriov={"current": "Auto"}), "pass", ""),
+        ({"sriov": True}, bios(sriov={"pending": "Auto"}), "unknown", " sriov"),
+        ({"above_4g": True}, bios(above_4g=None), "pass", ""),
+        ({"iommu": True}, bios(iommu=None), "pass", ""),
+        ({"iommu": False}, bios(iommu=None), "unknown", " iommu"),
+        ({"ari": True}, bios(), "pass", ""),
         ({"iommu": True}, bios(iommu=OFF), "fail", " iommu"),
         ({"smt": False}, bios(), "warn", " smt"),
         ({"smt": True}, bios(), "pass", ""),
@@ -157,6 +164,33 @@ def test_what_the_intent_asks_for(wishes: typing.Dict[str, typing.Any], answer: 
     """Without a need for it a wish is advice."""
     (said,) = about(told(answer, BiosWishes(**wishes)), "worker-1 BMC")
     assert (said.status, said.subject) == (status, f"worker-1 BMC{subject}")
+
+
+def test_a_wish_that_no_attribute_of_the_bios_shows_is_proven_by_the_node() -> None:
+    (said,) = about(told(bios(sriov=None), BiosWishes(sriov=True)), "worker-1 BMC")
+    assert said.measured.endswith("ProcVirtualization Enabled, sriov shown by the node (not found in its BIOS)")
+    assert {finding.status for finding in told(bios(sriov=None), BiosWishes(sriov=True), sriov_current=8, memory=None, **ALL_OPEN)} == {"pass"}
+
+
+@pytest.mark.parametrize(
+    ("wishes", "answer", "evidence_of"),
+    [
+        # no VF is there, and nobody may read whether one could be
+        ({"sriov": True}, bios(sriov=None), ALL_OPEN),
+        # that VFs could be is the word of the BMC, which has no such attribute
+        ({"above_4g": True}, bios(above_4g=None), ALL_OPEN),
+        ({"ari": True}, bios(), {"capability": dataclasses.replace(OFFERS, ari=False)}),
+        ({"ari": True}, bios(), {"sriov_current": 8, "memory": None, **ALL_OPEN}),
+        # what waits for the next reset is not known
+        ({"sriov": True}, dataclasses.replace(bios(sriov={"current": "Auto"}), pending_error="no settings object"), {}),
+    ],
+)
+def test_what_the_node_does_not_show_stays_unknown(wishes: typing.Dict[str, typing.Any], answer: NodeBios, evidence_of: typing.Dict[str, typing.Any]) -> None:
+    findings = told(answer, BiosWishes(**wishes), **evidence_of)
+    assert "unknown" in {finding.status for finding in findings if finding.check == "platform.bios"} and not judge(findings).open
+    (key,) = wishes
+    (said,) = about(findings, f"worker-1 BMC {key}")
+    assert said.status == "unknown" and f"leave {key} out of rdma_cluster.bios" in said.remedy
 
 
 def test_a_wish_for_no_functions_proves_none() -> None:

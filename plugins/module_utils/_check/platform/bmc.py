@@ -22,6 +22,8 @@ _FOR_FUNCTIONS: typing.Tuple[Key, ...] = ("sriov", "above_4g", "ari")
 _NEEDED: Wanted = dict.fromkeys((*_FOR_FUNCTIONS, "iommu"), (True,))
 #: findings that tell what the BMC says where they are no pass
 _TELLING = ("platform.bios", "platform.iommu")
+#: of what is judged by the BMC's word alone
+_BY_BMC = "by its BMC: "
 _BAD = ("wrong", "read_only", "pending")
 _SETTLES = "rdma_cluster.bios with platform_settle: true does all of it, node after node"
 
@@ -76,7 +78,7 @@ def decide(finding: Finding, said: typing.Optional[Told]) -> Finding:
     if bad:
         return dataclasses.replace(finding, status=FAIL, measured=_measured(bad), why=f"BIOS: {_whys(bad)}.", remedy=_remedies(said, bad))
     if switch is not None and switch.state == "ok":
-        return ok(finding.check, finding.subject, f"by its BMC: {switch.measured}", finding.expected)
+        return ok(finding.check, finding.subject, f"{_BY_BMC}{switch.measured}", finding.expected)
     why = switch.why.rstrip(".") if switch else "SR-IOV is not wanted"
     return dataclasses.replace(finding, why=f"{finding.why} Nor does its BMC tell: {why}.")
 
@@ -99,11 +101,25 @@ def explain(finding: Finding, said: typing.Optional[Told], *keys: Key) -> Findin
     return dataclasses.replace(finding, why=f"{finding.why} By its BMC: {_measured(shown)}.", remedy=remedy)
 
 
-def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typing.Iterable[Finding]) -> typing.Iterator[Finding]:
+def proven(findings: typing.Iterable[Finding], ari: bool) -> typing.FrozenSet[Key]:
+    """The settings of the BIOS that the node itself shows to be on, whatever its BMC knows of them.
+
+    :param findings: about the node and its HCAs
+    :param ari: whether all of its functions have it on
+    """
+    of_iommu = [finding.status for finding in findings if finding.check == "platform.iommu"]
+    of_functions = [finding.status == PASS and not finding.measured.startswith(_BY_BMC) for finding in findings if finding.check == "platform.bios"]
+    keys: typing.List[Key] = ["sriov", "above_4g"] if of_functions and all(of_functions) else []
+    keys += ["ari"] if keys and ari else []
+    return frozenset([*keys, *(["iommu"] if of_iommu and set(of_iommu) == {PASS} else [])])
+
+
+def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typing.Sequence[Finding], ari: bool) -> typing.Iterator[Finding]:
     """About the BMC of a node: what the intent asks of the BIOS, and what contradicts the proof of VFs.
 
     :param wishes: what the intent asks of each BIOS
     :param findings: about the HCAs of the node. What they tell is not told again
+    :param ari: whether all functions of the node have it on
     """
     subject, expected = f"{name} BMC", "a BIOS as wanted"
     if said is None:
@@ -120,13 +136,17 @@ def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typi
         yield Finding("platform.bios", subject, WARN, "no answer", expected, f"{said.error}.", "Do what is said there; the node alone is judged.")
         return
     told_of = {"iommu" if finding.check == "platform.iommu" else "sriov" for finding in findings if finding.check in _TELLING and finding.status != PASS}
-    wrong = [(state, status) for state in said.states.values() for status in [_status(state, said, told_of)] if status]
+    by_node = [state for state in said.states.values() if state.key in proven(findings, ari) and _is_left_open(state, said)]
+    judged = [state for state in said.states.values() if state not in by_node]
+    wrong = [(state, status) for state in judged for status in [_status(state, said, told_of)] if status]
     for state, status in wrong:
         yield Finding("platform.bios", f"{subject} {state.key}", status, state.measured, _expected(state), f"BIOS: {_whys([state])}.", _remedies(said, [state]))
     if not wrong:
         shown = [state for state in said.states.values() if state.state == "ok"]
         system = " ".join(part for part in (said.bios.vendor, said.bios.model, said.bios.version) if part)
-        yield ok("platform.bios", subject, ": ".join(part for part in (system, _measured(shown)) if part) or "an answer", expected)
+        asked = [f"{state.key} shown by the node ({state.measured} in its BIOS)" for state in by_node if state.key in said.wishes]
+        measured = ", ".join(part for part in (_measured(shown), *asked) if part)
+        yield ok("platform.bios", subject, ": ".join(part for part in (system, measured) if part) or "an answer", expected)
 
 
 def _of_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
@@ -154,6 +174,12 @@ def _status(state: BiosState, said: Told, told_of: typing.Container[str]) -> typ
     # not every BIOS has each of them
     silent = state.measured == "not found" or ("iommu" if state.key == "iommu" else "sriov") in told_of
     return None if silent else WARN
+
+
+def _is_left_open(state: BiosState, said: Told) -> bool:
+    """Whether the BIOS does not say if a setting is on that shall be: it has no such attribute, or one that says ``Auto``. What waits for a reset is not."""
+    waits = any(one.pending is not None for setting in said.bios.settings if setting.key == state.key for one in setting.attributes)
+    return state.state == "unknown" and state.wanted == (True,) and (state.measured == "not found" or not (waits or said.bios.pending_error))
 
 
 def _expected(state: BiosState) -> str:

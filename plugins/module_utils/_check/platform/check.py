@@ -94,7 +94,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         findings.append(ok("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected))
         said = bmc.told(name, facts.bioses.get(name), claims, wishes, any(name in one.members for one in memberships.values()))
         of_node = _check_node(name, observed.value, intent, memberships, fleet, said)
-        findings += [*of_node, *bmc.check(name, said, wishes, of_node)]
+        findings += [*of_node, *bmc.check(name, said, wishes, of_node, _ari_on(name, observed.value, memberships))]
     return (*findings, *roll.check(facts.roll_plan, facts.rolled, facts.roll_error), *returned.check(facts.before, facts.nodes, facts.rolled))
 
 
@@ -113,6 +113,13 @@ def _compared(intent: Intent, facts: Facts) -> typing.Tuple[typing.Dict[str, Mem
 
 def _answered(nodes: typing.Mapping[str, ObservedHcas]) -> typing.Dict[str, NodeHcas]:
     return {name: observed.value for name, observed in nodes.items() if observed.value is not None and observed.error is None}
+
+
+def _ari_on(name: str, platform: NodePlatform, memberships: typing.Mapping[str, Membership]) -> bool:
+    """Whether the configuration space of each HCA of the node that makes VFs says so."""
+    addresses = {member.hca.pci.address for one in memberships.values() for member in one.members.get(name, ()) if member.hca.pci}
+    functions = [function for function in platform.functions if function.address in addresses]
+    return bool(functions) and all(function.capability is not None and function.capability.ari for function in functions)
 
 
 def _check_node(
