@@ -146,7 +146,7 @@ def test_a_bmc_without_an_answer_warns_where_the_node_proves_it() -> None:
         ({"sriov": True}, bios((JOB,), sriov={**OFF, "pending": "Enabled"}), "fail", " sriov"),
         # its registry has no such attribute, and the node shows that it is on
         ({"sriov": True}, bios(sriov=None), "pass", ""),
-        ({"sriov": True}, bios(sriov={"current": "Auto"}), "pass", ""),
+        ({"sriov": True}, bios(sriov={"current": "Auto"}), "warn", " sriov"),
         ({"sriov": True}, bios(sriov={"pending": "Auto"}), "unknown", " sriov"),
         ({"above_4g": True}, bios(above_4g=None), "pass", ""),
         ({"iommu": True}, bios(iommu=None), "pass", ""),

@@ -242,6 +242,14 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(
         ("topologies",), (f"{_TOPOLOGY}links(HCA).a.port",), "The number of a port tells the reader where to look; only two cables on one port do harm.", OTHER
     ),
+    Row(
+        ("topologies",),
+        (f"{_TOPOLOGY}links(uplink)",),
+        "Of a leaf with fewer HCAs than the others: it may be built with fewer uplinks. How many each leaf has at least, the intent can say.",
+        ("left out",),
+        INFINIBAND,
+        warns=True,
+    ),
     Row(("topologies",), (f"{_TOPOLOGY}links(*).a.port_guid", f"{_TOPOLOGY}links(uplink).b.port_guid"), "Ports of switches have no GUID."),
     Row(("topologies",), (f"{_TOPOLOGY}links(manager)", *_under(f"{_TOPOLOGY}links(manager).", "b.port_guid", "width", "speed")), _MANAGER),
     Row(("topologies",), _under(f"{_TOPOLOGY}links(HCA).", "width", "speed"), "The port of the HCA shows its rate itself."),
@@ -328,8 +336,9 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("bios",), ("node.identity.serials*", "node.asserted"), "The UUID proves whose BMC it is."),
     Row(("bios",), _under("node.settings[].attributes[].", "name", "display_name", "allowed*", "read_only", "reset_required"), _TELLS),
     Row(("bios",), ("node.settings[].looked_for*",), _TELLS),
-    Row(("bios",), _under("node.settings", "", "[]", "[].key", "[].attributes", "[].attributes[]"), f"{_MADE} Not each BIOS shows it.", on=INFINIBAND),
-    Row(("bios",), ("node.settings[].attributes[].current", "node.pending_error"), _MADE, on=INFINIBAND, warns=True),
+    Row(("bios",), _under("node.settings", "", "[]", "[].key", "[].attributes", "[].attributes[]"), f"{_MADE} Not each BIOS shows it."),
+    Row(("bios",), ("node.settings[].attributes[].current",), _MADE, warns=True),
+    Row(("bios",), ("node.pending_error",), _MADE, on=INFINIBAND, warns=True),
     # firmware
     Row(("firmware",), ("", "node", "node.error", "node.hcas", "node.hcas[]"), _RUNS),
     Row(("firmware",), _under("node.hcas[].", "address", "device", "psid*", "running.source", "stored.source", "settings_from", "not_asked"), _RUNS),

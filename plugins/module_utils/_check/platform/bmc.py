@@ -24,6 +24,8 @@ _NEEDED: Wanted = dict.fromkeys((*_FOR_FUNCTIONS, "iommu"), (True,))
 _TELLING = ("platform.bios", "platform.iommu")
 #: of what is judged by the BMC's word alone
 _BY_BMC = "by its BMC: "
+#: what is measured of a setting for which the BIOS has no attribute
+_ABSENT = "not found"
 _BAD = ("wrong", "read_only", "pending")
 _SETTLES = "rdma_cluster.bios with platform_settle: true does all of it, node after node"
 
@@ -93,7 +95,7 @@ def explain(finding: Finding, said: typing.Optional[Told], *keys: Key) -> Findin
     if said.error:
         return dataclasses.replace(finding, why=f"{finding.why} Its BMC says nothing: {said.error}.")
     keys = keys or _FOR_FUNCTIONS
-    shown = [state for key, state in said.states.items() if key in keys and state.measured and state.measured != "not found"]
+    shown = [state for key, state in said.states.items() if key in keys and state.measured and state.measured != _ABSENT]
     if not shown:
         return finding
     bad = said.bad(*keys)
@@ -137,14 +139,13 @@ def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typi
         return
     told_of = {"iommu" if finding.check == "platform.iommu" else "sriov" for finding in findings if finding.check in _TELLING and finding.status != PASS}
     by_node = [state for state in said.states.values() if state.key in proven(findings, ari) and _is_left_open(state, said)]
-    judged = [state for state in said.states.values() if state not in by_node]
-    wrong = [(state, status) for state in judged for status in [_status(state, said, told_of)] if status]
+    wrong = [(state, status) for state in said.states.values() for status in [_status(state, said, told_of, state in by_node)] if status]
     for state, status in wrong:
         yield Finding("platform.bios", f"{subject} {state.key}", status, state.measured, _expected(state), f"BIOS: {_whys([state])}.", _remedies(said, [state]))
     if not wrong:
         shown = [state for state in said.states.values() if state.state == "ok"]
         system = " ".join(part for part in (said.bios.vendor, said.bios.model, said.bios.version) if part)
-        asked = [f"{state.key} shown by the node ({state.measured} in its BIOS)" for state in by_node if state.key in said.wishes]
+        asked = [f"{state.key} shown by the node ({_ABSENT} in its BIOS)" for state in by_node if state.key in said.wishes]
         measured = ", ".join(part for part in (_measured(shown), *asked) if part)
         yield ok("platform.bios", subject, ": ".join(part for part in (system, measured) if part) or "an answer", expected)
 
@@ -161,25 +162,28 @@ def _of_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
     return Finding(check, subject, status, str(bios.identity), expected, f"{why} What it says of a BIOS counts for nothing.", f"{verdict.remedy}.")
 
 
-def _status(state: BiosState, said: Told, told_of: typing.Container[str]) -> typing.Optional[Status]:
+def _status(state: BiosState, said: Told, told_of: typing.Container[str], by_node: bool) -> typing.Optional[Status]:
     """None where there is nothing to say, or where another finding says it.
 
     :param told_of: ``iommu``, ``sriov``: what the node does not prove, so that a finding about it tells what the BMC says
+    :param by_node: the node shows that it is on, and the BIOS does not say
     """
     if state.state == "ok":
         return None
     asked, needed = state.key in said.wishes, state.key in _NEEDED
+    if asked and by_node:
+        return None if state.measured == _ABSENT else WARN
     if asked:
         return WARN if not needed else UNKNOWN if state.state == "unknown" else FAIL
     # not every BIOS has each of them
-    silent = state.measured == "not found" or ("iommu" if state.key == "iommu" else "sriov") in told_of
+    silent = state.measured == _ABSENT or ("iommu" if state.key == "iommu" else "sriov") in told_of
     return None if silent else WARN
 
 
 def _is_left_open(state: BiosState, said: Told) -> bool:
     """Whether the BIOS does not say if a setting is on that shall be: it has no such attribute, or one that says ``Auto``. What waits for a reset is not."""
     waits = any(one.pending is not None for setting in said.bios.settings if setting.key == state.key for one in setting.attributes)
-    return state.state == "unknown" and state.wanted == (True,) and (state.measured == "not found" or not (waits or said.bios.pending_error))
+    return state.state == "unknown" and state.wanted == (True,) and (state.measured == _ABSENT or not (waits or said.bios.pending_error))
 
 
 def _expected(state: BiosState) -> str:
