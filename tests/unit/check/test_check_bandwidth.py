@@ -9,10 +9,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES, cause_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check, sound, verdicts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.pairs import PINGS
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.completions import COMPLETIONS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, CoverPlan, PairResult, RdmaPod, RoundPlan, SweepRow
+from ansible_collections.linerate.rdma.plugins.module_utils._model.completions import STATUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
     Link,
@@ -249,9 +251,31 @@ def test_what_was_left_behind() -> None:
 
 
 def test_every_kind_of_failure_has_a_cause_and_a_remedy() -> None:
-    assert set(typing.get_args(rdma_failure.Kind)) <= set(CAUSES)
-    assert all(why and remedy for why, remedy in CAUSES.values())
+    kinds = [kind for kinds in typing.get_args(rdma_failure.Kind) for kind in typing.get_args(kinds)]
+    assert set(kinds) == set(CAUSES) & set(kinds) | set(COMPLETIONS)
+    assert all(why and remedy for why, remedy in (*CAUSES.values(), *map(cause_of, kinds)))
     assert PINGS == 5
+
+
+@pytest.mark.parametrize("number", STATUSES)
+def test_each_completion_status_has_a_cause_and_a_remedy_of_its_own(number: int) -> None:
+    kind, _text = STATUSES[number]
+    failed = pair("a", "b", None, failure=kind, evidence=f"Failed status {number}")
+    finding = found(facts(failed, pair("b", "a")), "measured", AB)
+    assert (finding.status, f"tatus {number}" in finding.why, len(finding.remedy) > 20) == ("fail", True, True)
+    assert sum(other.why == COMPLETIONS[kind].why for other in COMPLETIONS.values()) == 1
+
+
+def test_a_local_protection_error_names_memory_and_no_path() -> None:
+    finding = found(facts(pair("a", "b", None, failure="local_protection", evidence="Failed status 4"), pair("b", "a")), "measured", AB)
+    assert "could not access the memory of its own program (status 4): the registration is invalid, the IOMMU" in finding.why
+    assert "dmesg | grep -iE 'DMAR|AMD-Vi|smmu'" in finding.remedy and "peer memory" in finding.remedy
+    assert "ibqueryerrors" not in finding.remedy and "same message size" not in finding.remedy
+
+
+def test_rping_s_completion_status_has_the_same_cause() -> None:
+    finding = found(facts(pair("a", "b", None, pings=0, ping_failure="receiver_not_ready", failure="ping"), pair("b", "a")), "rping", AB)
+    assert finding.why.startswith("The other end had no receive buffer ready")
 
 
 RAILS = intent({"select": {"hcas_per_node": 2}})

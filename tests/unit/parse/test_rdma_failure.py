@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.failure import classify
+from ansible_collections.linerate.rdma.plugins.module_utils._model import completions
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.failure import Failure, classify
 
 FAIL = pathlib.Path(__file__).parent.parent / "fixtures/perftest-4.5/fail"
+#: of public reports, as they were published
+PUBLIC = FAIL.parent.parent / "public"
 
 
 @pytest.mark.parametrize(
@@ -53,10 +56,17 @@ def test_captures(name: str, kind: str) -> None:
         (" Port number 1 state is Down\n Couldn't set the link layer\n Couldn't get context for the device\n", "port_down"),
         (" Failed to modify QP 28 to RTR\n Unable to Connect the HCA's through the link\n", "gid"),
         ("Unable to Connect the HCA's through the link\n", "gid"),
-        (" Completion with error at client\n Failed status 10: wr_id 0 syndrom 0x0\nscnt=100, ccnt=0\n", "mismatch"),
+        (" Completion with error at client\n Failed status 10: wr_id 0 syndrom 0x0\nscnt=100, ccnt=0\n", "remote_access"),
         # the row of 26.01 and later
         (" Completion with error at client\n Failed status-transport retry counter exceeded (12): wr_id 0 syndrom 0x81\n", "transport_retry"),
         (" Failed status 12: qp_num 295 wr_id 0 syndrom 0x81\n", "transport_retry"),
+        ("cq completion failed status 4\n", "local_protection"),
+        (" Completion with error at client\n", "completion"),
+        (" Completion with error at client\n Failed status 24: wr_id 0 syndrom 0x0\n", "completion"),
+        # a flushed request is a consequence: of another status, or of an end that is gone
+        (" Failed status 5: wr_id 0 syndrom 0xf9\n Failed status 4: wr_id 0 syndrom 0x51\n", "local_protection"),
+        (" Failed status 5: wr_id 0 syndrom 0xf9\nethernet_read_keys: Couldn't read remote address\n", "peer_gone"),
+        (" Failed status 5: wr_id 0 syndrom 0xf9\n", "flushed"),
         ("failed to create RDMA CM event channel\n", "device_access"),
         # the option is of 23.07
         ("ib_write_bw: unrecognized option '--ipv6-addr'\n Invalid Command or flag.\n Please check command line and run again.\n", "no_option"),
@@ -88,6 +98,29 @@ def test_texts(stderr: str, kind: str) -> None:
     failure = classify(1, False, stderr)
     assert failure is not None
     assert failure.kind == kind
+
+
+@pytest.mark.parametrize("status", completions.STATUSES)
+@pytest.mark.parametrize("form", ["Failed status {number}: wr_id 0 syndrom 0x81", "Failed status-{text} ({number}): wr_id 0 syndrom 0x81"])
+def test_each_completion_status_is_a_kind_of_its_own(status: int, form: str) -> None:
+    kind, text = completions.STATUSES[status]
+    line = form.format(number=status, text=text)
+    failure = classify(1, False, f" Completion with error at client\n {line}\nscnt=128, ccnt=0\n Failed to complete run_iter_bw function successfully\n")
+    assert failure == Failure(kind, f"Completion with error at client: {line}")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "evidence"),
+    [
+        ("perftest-remote-operation.txt", "remote_operation", "Failed status-remote operation error (11): wr_id 0 syndrom 0x89"),
+        ("perftest-local-protection.txt", "local_protection", "Failed status-local protection error (4): wr_id 0 syndrom 0x51"),
+        ("perftest-transport-retry.txt", "transport_retry", "Failed status 12: wr_id 0 syndrom 0x81"),
+    ],
+)
+def test_completions_of_public_reports(name: str, kind: str, evidence: str) -> None:
+    failure = classify(1, False, (PUBLIC / name).read_text())
+    assert failure is not None
+    assert (failure.kind, failure.evidence) == (kind, f"Completion with error at client: {evidence}")
 
 
 @pytest.mark.parametrize(("code", "kind"), [(126, "no_tool"), (127, "no_tool"), (139, "crash"), (134, "crash"), (1, "exit_code"), (143, "exit_code")])

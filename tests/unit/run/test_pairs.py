@@ -57,7 +57,7 @@ class Shell:
 
     @property
     def running(self) -> bool:
-        return self.open and self.result.exit_code != 137
+        return self.open and self.result.exit_code not in (1, 137)
 
     def wait_for(self, text: str, seconds: float) -> bool:
         return True
@@ -874,6 +874,28 @@ def test_a_server_that_was_killed_is_named_and_not_what_the_client_makes_of_it()
     facts, _lines = run(Api(answers=answers))
     assert [pair.failure for pair in facts.pairs] == ["peer_gone"] * 2
     assert facts.pairs[0].evidence.startswith("the server was killed (exit code 137); the client said: ")
+
+
+@pytest.mark.parametrize(
+    ("server", "kind", "evidence"),
+    [
+        (
+            "Failed status 4: wr_id 0 syndrom 0x51",
+            "local_protection",
+            "the server said: Completion with error at server: Failed status 4: wr_id 0 syndrom 0x51",
+        ),
+        # flushed requests are a consequence there as well
+        ("Failed status 5: wr_id 0 syndrom 0xf9", "remote_operation", "Completion with error at client: Failed status 11: wr_id 0 syndrom 0x89"),
+    ],
+)
+def test_an_error_of_the_peer_is_named_by_the_peer_s_own_status(server: str, kind: str, evidence: str) -> None:
+    answers = {
+        ("ib_write_bw", "client"): CommandResult("", 1, " Completion with error at client\n Failed status 11: wr_id 0 syndrom 0x89\n"),
+        ("ib_write_bw", "server"): CommandResult("", 1, f"Waiting for client to connect\n Completion with error at server\n {server}\n", False, 1.0),
+    }
+    facts, _lines = run(Api(answers=answers))
+    assert [pair.failure for pair in facts.pairs] == [kind] * 2
+    assert facts.pairs[0].evidence.startswith(evidence)
 
 
 def test_an_image_that_cannot_even_sleep() -> None:

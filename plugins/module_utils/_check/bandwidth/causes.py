@@ -6,7 +6,11 @@ from __future__ import annotations
 
 import typing
 
+from ..._model import completions
+from ..._model.intent import Fabric
 from ..._model.measuring import NAMESPACE, REFUSALS
+from ..._model.profiles import is_infiniband
+from ..fleet.completions import COMPLETIONS, Link
 
 #: kind of failure (_parse/pods/failure.py): cause and remedy
 CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
@@ -39,13 +43,9 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
         "The queue pairs could not be connected: the GIDs of the two ends do not fit.",
         "Same GID type and address family on both ends; on iWARP use pods.connection rdma_cm.",
     ),
-    "mismatch": (
-        "The transfer ended with an error: the two ends run with other settings, or the peer refused.",
-        "Same perftest, size and options on both ends.",
-    ),
-    "transport_retry": (
-        "Packets were lost until the retries were used up (status 12).",
-        "Look at the path: error counters of the links, MTU, priority flow control.",
+    "completion": (
+        "The transfer ended with an error whose status is not known here.",
+        "Read the status beside 'measured', and dmesg of both nodes. Use one perftest, message size and options at both ends.",
     ),
     "peer_gone": (
         "The other end ended in the middle of the run.",
@@ -120,3 +120,17 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
     "not_run": ("The measurement did not run.", "Run the stage again."),
     "ping": ("rping already failed, so a bandwidth was not measured.", "See the finding bandwidth.rping."),
 }
+
+
+def link_of(fabric: Fabric) -> Link:
+    """Return the link layer of the fabric."""
+    return "InfiniBand" if is_infiniband(fabric) else "Ethernet"
+
+
+def cause_of(kind: str, link: Link = "") -> typing.Tuple[str, str]:
+    """Return cause and remedy of a kind of failure.
+
+    :param link: link layer of the fabric, since each has remedies of its own
+    """
+    completion = COMPLETIONS.get(typing.cast(completions.Kind, kind))
+    return (completion.why, completion.remedy_on(link)) if completion else CAUSES.get(kind, CAUSES["exit_code"])

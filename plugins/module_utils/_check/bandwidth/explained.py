@@ -121,6 +121,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         measured="Exit codes and output of perftest (or iperf3) at both ends, and whether its figure can be one.",
         causes=(
             "The tool ended with an error at one end: its text decides.",
+            "A completion status (`Failed status 4`): each number has a cause of its own, such as memory that the HCA can't access, or a lossy path.",
             "The pod was evicted or killed in the middle.",
             "GIDs of the two ends do not fit (RoCE), or iWARP without `pods.connection: rdma_cm`.",
             "A hang: packets are dropped without an error, such as by a firewall on UDP 4791.",

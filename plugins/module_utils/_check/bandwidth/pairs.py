@@ -10,7 +10,7 @@ from ..._model.bandwidth import PairResult
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from .bounds import bounds
-from .causes import CAUSES
+from .causes import CAUSES, cause_of, link_of
 from .floors import TCP_FAIL, TCP_WARN, Best, Ground, gbps
 
 #: round trips that rping must count
@@ -41,7 +41,7 @@ def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any
     """
     fabric = ground.fabric
     subject, tcp, doubt = subject_of(fabric, pair), pair.transport == "TCP", ground.doubt(pair)
-    findings = [_measured(subject, pair, doubt)] if tcp else [_ping(subject, pair), _measured(subject, pair, doubt)]
+    findings = [_measured(subject, fabric, pair, doubt)] if tcp else [_ping(subject, fabric, pair), _measured(subject, fabric, pair, doubt)]
     if pair.average_gbps is not None and not doubt:
         if not tcp or fabric.line_rate.floor_gbps is not None:
             findings.append(_floor(subject, ground, pair, pair.average_gbps))
@@ -53,20 +53,20 @@ def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any
     return findings
 
 
-def _ping(subject: str, pair: PairResult) -> Finding:
+def _ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
     expected = f"{PINGS} round trips, exit code 0"
     measured = f"{pair.pings if pair.pings is not None else 'no'} round trips" + (f"; {pair.ping_evidence}" if pair.ping_evidence else "")
     if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
         return ok("bandwidth.rping", subject, measured, expected)
     if pair.ping_failure:
-        why, remedy = CAUSES.get(pair.ping_failure, CAUSES["exit_code"])
+        why, remedy = cause_of(pair.ping_failure, link_of(fabric))
         return Finding("bandwidth.rping", subject, FAIL, measured, expected, why, remedy)
     if pair.pings is None:
         return Finding("bandwidth.rping", subject, UNKNOWN, measured, expected, CAUSES["not_run"][0], CAUSES["not_run"][1])
     return Finding("bandwidth.rping", subject, FAIL, measured, expected, "Fewer round trips than asked for, without an error.", "Run the stage again.")
 
 
-def _measured(subject: str, pair: PairResult, doubt: str) -> Finding:
+def _measured(subject: str, fabric: Fabric, pair: PairResult, doubt: str) -> Finding:
     """:param doubt: why its figure is no measurement; empty where it may be one"""
     expected = "an average in Gb/s, exit code 0"
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
@@ -79,7 +79,7 @@ def _measured(subject: str, pair: PairResult, doubt: str) -> Finding:
             )
             return Finding("bandwidth.measured", subject, UNKNOWN, figures, expected, f"This is no measurement. {doubt}", remedy)
         return ok("bandwidth.measured", subject, figures, expected)
-    why, remedy = CAUSES.get(pair.failure, CAUSES["exit_code"])
+    why, remedy = cause_of(pair.failure, link_of(fabric))
     status: typing.Literal["unknown", "fail"] = UNKNOWN if pair.failure in ("ping", "not_run", "pod") else FAIL
     return Finding("bandwidth.measured", subject, status, pair.evidence or "nothing", expected, why, remedy)
 
@@ -150,5 +150,5 @@ def verdicts_of(ground: Ground, pairs: typing.Sequence[PairResult]) -> typing.Li
             result.append(None)
             continue
         statuses = [finding.status for finding in check_pair(ground, pair, best)]
-        result.append(FAIL not in statuses and _measured("", pair, "").status == PASS)
+        result.append(FAIL not in statuses and _measured("", ground.fabric, pair, "").status == PASS)
     return result

@@ -12,7 +12,9 @@ import dataclasses
 import re
 import typing
 
-Kind = typing.Literal[
+from ..._model import completions
+
+_OwnKind = typing.Literal[
     "not_listening",
     "no_address",
     "name",
@@ -21,8 +23,7 @@ Kind = typing.Literal[
     "port_down",
     "memlock",
     "gid",
-    "mismatch",
-    "transport_retry",
+    "completion",
     "peer_gone",
     "not_closed",
     "disconnected",
@@ -36,6 +37,8 @@ Kind = typing.Literal[
     "no_measurement",
     "exit_code",
 ]
+#: what failed; a status of a work completion is a kind of its own
+Kind = typing.Union[_OwnKind, completions.Kind]
 
 #: kinds of a first contact that comes too early, worth a bounded retry while the server still runs: the server does not accept yet, or the virtual
 #: function's port has just come up, and its neighbours or the subnet manager do not know it yet
@@ -49,6 +52,11 @@ RETRIED = ("not_listening", "no_address")
 #: node's clock runs, which it finds out anew at each start (get_cpu_mhz), and which a moment of other work on the node can spoil. Or a tool crashed, which
 #: is a mistake of its own (seen: ib_write_bw, signal 11, once in many runs); what makes it crash each time, as a node GUID of zeros does, is found all the same
 LOST = frozenset(("exec_lost", "not_closed", "disconnected", "no_measurement", "crash"))
+
+#: of perftest: "Failed status 12: wr_id 0", from 26.01 on "Failed status-transport retry counter exceeded (12): wr_id 0"; and of rping
+_STATUS = r"(?:Failed status(?: |-[^\n()]{0,100}\()|cq completion failed status )([0-9]{1,3})\b"
+#: perftest's line before it, which names the end
+_END = re.compile(r"Completion with error at (?:client|server)")
 
 _TOOL = "(?:rping|ib_write_bw|iperf3)"
 _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
@@ -75,12 +83,14 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
         r"RDMA_CM_EVENT_ADDR_ERROR|ADDR_ERROR|RDMA_CM_EVENT_ROUTE_ERROR|RDMA_CM_EVENT_UNREACHABLE|Unexpected CM event|unable to connect to server",
     ),
     ("gid", r"Failed to modify QP (?:[0-9]+ )?to RT[RS]|Unable to Connect the HCA's through the link|Found Incompatibility issue with GID types"),
-    ("transport_retry", r"Failed status(?: |-.{0,100}\()12\b"),
+    # with a status that is a cause; flushed requests are a consequence of what follows
+    ("completion", _STATUS),
     (
         "peer_gone",
         r"Couldn't read remote address|Unable to read to socket/rdma_cm|Did not get Message for [0-9]+ Seconds|stream socket: |closed unexpectedly",
     ),
-    ("mismatch", r"Completion with error at|Failed status[ -]"),
+    ("flushed", _STATUS),
+    ("completion", r"Completion with error at|Failed status[ -]|cq completion failed status"),
     # the last one: what made the handshake fail may stand before it
     ("not_closed", r"Failed to close connection between server and client"),
 )
@@ -109,11 +119,12 @@ def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typ
         return None
     text = "\n".join(line[:_LONGEST] for line in text.split("\n"))
     for kind, pattern in _PATTERNS:
-        match = re.search(pattern, text)
+        found = _completion(kind, text) if pattern is _STATUS else None
+        if found:
+            return found
+        match = re.search(pattern, text) if pattern is not _STATUS else None
         if match:
-            start = text.rfind("\n", 0, match.start()) + 1
-            end = text.find("\n", match.start())
-            return Failure(kind, text[start : end if end >= 0 else len(text)].strip()[:300])
+            return Failure(kind, _line(text, match.start())[:300])
     if timed_out:
         return Failure("hang", "no end within the limit, and no error text")
     last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no error text")
@@ -125,3 +136,19 @@ def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typ
     if exit_code is None:
         return Failure("exec_lost", last[:300])
     return Failure("exit_code", f"exit code {exit_code}: {last[:250]}")
+
+
+def _completion(kind: Kind, text: str) -> typing.Optional[Failure]:
+    """Return the first failed completion that is a cause, or of kind ``flushed`` the first flushed one; None without one."""
+    statuses = [(int(match[1]), match.start()) for match in re.finditer(_STATUS, text)]
+    wanted = completions.FLUSHED if kind == "flushed" else completions.first_cause(status for status, _start in statuses)
+    start = next((start for status, start in statuses if status == wanted), None)
+    if wanted is None or start is None:
+        return None
+    ends = [match[0] for match in _END.finditer(text, 0, start)]
+    return Failure(completions.STATUSES[wanted][0], ": ".join([*ends[-1:], _line(text, start)])[:300])
+
+
+def _line(text: str, start: int) -> str:
+    end = text.find("\n", start)
+    return text[text.rfind("\n", 0, start) + 1 : end if end >= 0 else len(text)].strip()
