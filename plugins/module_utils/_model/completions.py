@@ -37,40 +37,50 @@ Kind = typing.Literal[
     "tag_matching_rendezvous",
 ]
 
+#: where the fault is: at the end that prints the status, at its peer, between them, in an HCA or its driver, or earlier in the same output
+Side = typing.Literal["local", "remote", "path", "device", "earlier"]
+
+
+class Status(typing.NamedTuple):
+    """A status; ``text`` is that of ``ibv_wc_status_str``."""
+
+    kind: Kind
+    text: str
+    side: Side
+
+
 #: by number
-STATUSES: typing.Mapping[int, typing.Tuple[Kind, str]] = dict(
+STATUSES: typing.Mapping[int, Status] = dict(
     enumerate(
         (
-            ("success_reported", "success"),
-            ("local_length", "local length error"),
-            ("local_qp_operation", "local QP operation error"),
-            ("local_eec_operation", "local EE context operation error"),
-            ("local_protection", "local protection error"),
-            ("flushed", "Work Request Flushed Error"),
-            ("memory_window", "memory management operation error"),
-            ("bad_response", "bad response error"),
-            ("local_access", "local access error"),
-            ("remote_invalid_request", "remote invalid request error"),
-            ("remote_access", "remote access error"),
-            ("remote_operation", "remote operation error"),
-            ("transport_retry", "transport retry counter exceeded"),
-            ("receiver_not_ready", "RNR retry counter exceeded"),
-            ("local_rdd_violation", "local RDD violation error"),
-            ("remote_invalid_rd_request", "remote invalid RD request"),
-            ("remote_abort", "aborted error"),
-            ("eec_number", "invalid EE context number"),
-            ("eec_state", "invalid EE context state"),
-            ("device_fatal", "fatal error"),
-            ("response_timeout", "response timeout error"),
-            ("general_error", "general error"),
-            ("tag_matching", "TM error"),
-            ("tag_matching_rendezvous", "TM software rendezvous"),
+            Status("success_reported", "success", "device"),
+            Status("local_length", "local length error", "local"),
+            Status("local_qp_operation", "local QP operation error", "local"),
+            Status("local_eec_operation", "local EE context operation error", "device"),
+            Status("local_protection", "local protection error", "local"),
+            Status("flushed", "Work Request Flushed Error", "earlier"),
+            Status("memory_window", "memory management operation error", "local"),
+            Status("bad_response", "bad response error", "device"),
+            Status("local_access", "local access error", "local"),
+            Status("remote_invalid_request", "remote invalid request error", "remote"),
+            Status("remote_access", "remote access error", "remote"),
+            Status("remote_operation", "remote operation error", "remote"),
+            Status("transport_retry", "transport retry counter exceeded", "path"),
+            Status("receiver_not_ready", "RNR retry counter exceeded", "remote"),
+            Status("local_rdd_violation", "local RDD violation error", "device"),
+            Status("remote_invalid_rd_request", "remote invalid RD request", "device"),
+            Status("remote_abort", "aborted error", "remote"),
+            Status("eec_number", "invalid EE context number", "device"),
+            Status("eec_state", "invalid EE context state", "device"),
+            Status("device_fatal", "fatal error", "local"),
+            Status("response_timeout", "response timeout error", "path"),
+            Status("general_error", "general error", "device"),
+            Status("tag_matching", "TM error", "device"),
+            Status("tag_matching_rendezvous", "TM software rendezvous", "device"),
         )
     )
 )
-#: by which an end reports an error of its peer, and those by which a peer reports its own
-REMOTE: typing.FrozenSet[str] = frozenset(("remote_invalid_request", "remote_access", "remote_operation", "remote_abort"))
-LOCAL: typing.FrozenSet[str] = frozenset(("local_length", "local_qp_operation", "local_protection", "memory_window", "local_access", "device_fatal"))
+SIDES: typing.Mapping[str, Side] = {status.kind: status.side for status in STATUSES.values()}
 #: of a queue pair that failed before: a consequence
 FLUSHED = 5
 

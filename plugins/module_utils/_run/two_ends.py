@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.completions import LOCAL, REMOTE
+from .._model.completions import SIDES
 from .._model.kubernetes import CommandResult
 from .._observe.kubernetes import ApiError, Shell
 from .._parse.pods import rping
@@ -90,7 +90,7 @@ def _left(server: Shell, limit: int, failure: Failure) -> typing.Optional[Failur
     if ended.exit_code in KILLED and ended.seconds < limit:
         return Failure("peer_gone", f"the server was killed (exit code {ended.exit_code}); the client said: {failure.evidence}"[:300])
     theirs = failure_of(ended)
-    if failure.kind in REMOTE and theirs is not None and theirs.kind in LOCAL:
+    if theirs is not None and (SIDES.get(failure.kind), SIDES.get(theirs.kind)) == ("remote", "local"):
         return Failure(theirs.kind, f"the server said: {theirs.evidence}; the client said: {failure.evidence}"[:500])
     if failure.kind == "disconnected":
         how = f"the server ended with exit code {ended.exit_code} after {ended.seconds:.0f} s: {rping.tail(ended.output)}"

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 
 import pytest
@@ -253,13 +254,13 @@ def test_what_was_left_behind() -> None:
 def test_every_kind_of_failure_has_a_cause_and_a_remedy() -> None:
     kinds = [kind for kinds in typing.get_args(rdma_failure.Kind) for kind in typing.get_args(kinds)]
     assert set(kinds) == set(CAUSES) & set(kinds) | set(COMPLETIONS)
-    assert all(why and remedy for why, remedy in (*CAUSES.values(), *map(cause_of, kinds)))
+    assert all(why and remedy for kind in {*CAUSES, *kinds} for wanted in (intent(), ETHERNET) for why, remedy in [cause_of(kind, wanted.fabrics[0])])
     assert PINGS == 5
 
 
 @pytest.mark.parametrize("number", STATUSES)
 def test_each_completion_status_has_a_cause_and_a_remedy_of_its_own(number: int) -> None:
-    kind, _text = STATUSES[number]
+    kind = STATUSES[number].kind
     failed = pair("a", "b", None, failure=kind, evidence=f"Failed status {number}")
     finding = found(facts(failed, pair("b", "a")), "measured", AB)
     assert (finding.status, f"tatus {number}" in finding.why, len(finding.remedy) > 20) == ("fail", True, True)
@@ -276,6 +277,44 @@ def test_a_local_protection_error_names_memory_and_no_path() -> None:
 def test_rping_s_completion_status_has_the_same_cause() -> None:
     finding = found(facts(pair("a", "b", None, pings=0, ping_failure="receiver_not_ready", failure="ping"), pair("b", "a")), "rping", AB)
     assert finding.why.startswith("The other end had no receive buffer ready")
+
+
+ETHERNET = intent({"profile": "sriov_ethernet"})
+#: words that mislead on InfiniBand
+ROCE = re.compile(r"\bPFC\b|\bECN\b|flow control|\bMTU\b|\bDSCP\b|4791|RoCE|iWARP|GID type|GID index")
+
+
+@pytest.mark.parametrize("kind", sorted({*CAUSES, *COMPLETIONS} - {"network_refused"}))
+def test_no_advice_on_roce_is_given_on_infiniband(kind: str) -> None:
+    infiniband, ethernet = (" ".join(cause_of(kind, wanted.fabrics[0])) for wanted in (intent(), ETHERNET))
+    assert not ROCE.search(infiniband)
+    assert not re.search(r"ibqueryerrors|subnet manager|InfiniBand", ethernet)
+
+
+def test_the_link_layer_decides_on_the_remedy_of_lost_packets() -> None:
+    lost = facts(pair("a", "b", None, pings=None, failure="transport_retry", evidence="Failed status 12"), pair("b", "a"))
+    finding = found(lost, "measured", AB)
+    assert "ibqueryerrors" in finding.remedy and not ROCE.search(finding.why + finding.remedy)
+    finding = found(lost, "measured", AB, ETHERNET)
+    assert "PFC (dcb pfc show)" in finding.remedy and "ibqueryerrors" not in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("rate", "pings", "named"), [(400.0, 5, True), (200.0, 5, False), (400.0, 0, False)], ids=["NDR", "HDR, which it knows", "small messages are lost too"]
+)
+def test_large_messages_that_alone_are_lost_on_ndr_accuse_the_subnet_manager(rate: float, pings: int, named: bool) -> None:
+    lost = facts(pair("a", "b", None, pings=pings, failure="transport_retry", evidence="Failed status 12"), pair("b", "a"), seen=ground("ab", rate=rate))
+    finding = found(lost, "measured", AB)
+    assert finding.status == "fail" and not ROCE.search(finding.why + finding.remedy)
+    assert ("rping's small messages arrived, so the path loses large ones alone. On NDR switches" in finding.why) is named
+    assert finding.remedy.startswith("Find the master subnet manager (sminfo) and its release (opensm --version on its host).") is named
+
+
+def test_a_slow_pair_and_a_suspect_are_told_of_the_mtu_on_ethernet_alone() -> None:
+    slow = facts(pair("a", "b", 200.0), pair("b", "a", 200.0))
+    for name, subject in (("floor", AB), ("suspect", "compute a mlx5_0 or b mlx5_0 or leaf leaf")):
+        assert not ROCE.search(found(slow, name, subject).remedy)
+    assert "MTU" in found(slow, "floor", AB, intent({"profile": "sriov_ethernet"}, floor_gbps=300.0, reason="r")).remedy
 
 
 RAILS = intent({"select": {"hcas_per_node": 2}})

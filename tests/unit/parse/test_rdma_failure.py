@@ -103,7 +103,7 @@ def test_texts(stderr: str, kind: str) -> None:
 @pytest.mark.parametrize("status", completions.STATUSES)
 @pytest.mark.parametrize("form", ["Failed status {number}: wr_id 0 syndrom 0x81", "Failed status-{text} ({number}): wr_id 0 syndrom 0x81"])
 def test_each_completion_status_is_a_kind_of_its_own(status: int, form: str) -> None:
-    kind, text = completions.STATUSES[status]
+    kind, text, _side = completions.STATUSES[status]
     line = form.format(number=status, text=text)
     failure = classify(1, False, f" Completion with error at client\n {line}\nscnt=128, ccnt=0\n Failed to complete run_iter_bw function successfully\n")
     assert failure == Failure(kind, f"Completion with error at client: {line}")

@@ -10,6 +10,7 @@ from ..._model.bandwidth import End, PairResult, RdmaPod
 from ..._model.fabric import Place
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
+from ..._model.profiles import is_infiniband
 from ..fleet.suspects import Element, suspects, trial
 
 
@@ -54,7 +55,8 @@ def check_suspects(
         why = "What failed went over it, and what did not go over it passed or has another cause." if suspect.trials < len(trials) else "Nothing passed."
         if len(names) > 1:
             why += " Which of these it is cannot be told from the pairs that there are: measure with a further node."
-        remedy = "Look there at PCIe speed and width, link width and speed, error counters, MTU and the VF's state."
+        mtu = "" if is_infiniband(fabric) else "MTU, "
+        remedy = f"Look there at PCIe speed and width, link width and speed, error counters, {mtu}and the VF's state."
         findings.append(Finding("bandwidth.suspect", f"{fabric.name} {text}", FAIL, measured, expected, " ".join((why, *told[:4])), remedy))
     return findings
 

@@ -34,7 +34,7 @@ from ..fleet.line_rates import LineRates, line_rates
 from ..fleet.places import by_leaf, could_be, places, seen_at
 from ..fleet.routes import coverage_finding, ways_of
 from .accused import check_suspects
-from .causes import CAUSES
+from .causes import CAUSES, cause_of
 from .counted import Counted
 from .ethernet import pinned, unheard
 from .floors import Best, Ground, in_pods, read
@@ -363,14 +363,14 @@ def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
         if pod.cause == "image":
             why, remedy = explain(pod.error, of_pods(pod.namespace, pod.name))
         else:
-            why, remedy = CAUSES.get(pod.cause, ("", ""))
+            why, remedy = cause_of(pod.cause, fabric) if pod.cause in CAUSES else ("", "")
         if not remedy:
             remedy = (
                 f"kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs." if pod.name else "See the stages network and virtual_functions."
             )
         return Finding("bandwidth.pod", subject, status, pod.name or "no pod", expected, f"{why} {pod.error}".strip(), remedy)
     if pod.device is None and carries_rdma(fabric):
-        why, remedy = CAUSES["no_device"]
+        why, remedy = cause_of("no_device", fabric)
         return Finding("bandwidth.pod", subject, FAIL, f"{pod.name}: no RDMA device on {pod.interface or 'its interface'}", expected, why, remedy)
     if pod.device is None:
         return ok("bandwidth.pod", subject, f"{pod.interface} {pod.address}, no RDMA device: TCP is measured", "a pod with an address on the network")
@@ -415,10 +415,10 @@ def _coverage(
         expected = f"measured with {max(1, partners)} others"
         if name not in usable:
             error = pods[rail, name].error if (rail, name) in pods else "none was started"
-            why, remedy = f"There is no pod to measure with: {error}.", CAUSES["pod"][1]
+            why, remedy = f"There is no pod to measure with: {error}.", CAUSES["pod"].remedy
             findings.append(Finding("bandwidth.measured", subject, UNKNOWN, "with none", expected, why, remedy))
         elif len(met[rail, name]) < max(1, partners):
-            why, remedy = (CAUSES["not_run"][0], CAUSES["not_run"][1]) if partners > 0 else ("No other node has a pod to measure with.", CAUSES["pod"][1])
+            why, remedy = cause_of("not_run", fabric) if partners > 0 else ("No other node has a pod to measure with.", CAUSES["pod"].remedy)
             findings.append(Finding("bandwidth.measured", subject, UNKNOWN, f"with {len(met[rail, name])}", expected, why, remedy))
     return findings
 

@@ -12,7 +12,7 @@ import dataclasses
 import typing
 
 from ..._model.bandwidth import End, PairResult, RdmaPod
-from ..._model.hca import NodeHcas
+from ..._model.hca import NodeHcas, Port
 from ..._model.intent import Fabric
 from ..._model.profiles import carries_rdma
 from ..fleet.line_rates import HcaRates, LineRates, most_of_pcie
@@ -83,6 +83,12 @@ class Ground:
     def ends(self, pair: PairResult) -> typing.List[Carried]:
         """Of its client and its server."""
         return [self._ends.get(end, Carried(unknown=f"{end[1]} has no pod")) for end in (pair.client_end, pair.server_end)]
+
+    def ports(self, end: End) -> typing.Tuple[Port, ...]:
+        """Return the ports of the physical function that an end measures over, as far as its node shows them."""
+        pod, node = self.pods.get(end), self.nodes.get(end[1])
+        hca = node.at(pod.physical_function or pod.pci) if node and pod else None
+        return hca.all_ports if hca else ()
 
     def floor(self, pair: PairResult) -> typing.Tuple[typing.Optional[float], str]:
         """The floor in Gb/s, and how it comes about; None where neither the intent nor the links say enough."""

@@ -9,12 +9,15 @@ import typing
 from ..._model.bandwidth import PairResult
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
+from ..._model.profiles import is_infiniband
 from .bounds import bounds
-from .causes import CAUSES, cause_of, link_of
+from .causes import cause_of
 from .floors import TCP_FAIL, TCP_WARN, Best, Ground, gbps
 
 #: round trips that rping must count
 PINGS = 5
+#: speeds of switches that opensm of distributions (3.3) does not know
+_NEW_SPEEDS = frozenset(("NDR", "XDR"))
 
 
 def on_rail(fabric: Fabric, rail: int) -> str:
@@ -41,7 +44,7 @@ def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any
     """
     fabric = ground.fabric
     subject, tcp, doubt = subject_of(fabric, pair), pair.transport == "TCP", ground.doubt(pair)
-    findings = [_measured(subject, fabric, pair, doubt)] if tcp else [_ping(subject, fabric, pair), _measured(subject, fabric, pair, doubt)]
+    findings = [_measured(subject, ground, pair, doubt)] if tcp else [_ping(subject, fabric, pair), _measured(subject, ground, pair, doubt)]
     if pair.average_gbps is not None and not doubt:
         if not tcp or fabric.line_rate.floor_gbps is not None:
             findings.append(_floor(subject, ground, pair, pair.average_gbps))
@@ -59,14 +62,14 @@ def _ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
     if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
         return ok("bandwidth.rping", subject, measured, expected)
     if pair.ping_failure:
-        why, remedy = cause_of(pair.ping_failure, link_of(fabric))
+        why, remedy = cause_of(pair.ping_failure, fabric)
         return Finding("bandwidth.rping", subject, FAIL, measured, expected, why, remedy)
     if pair.pings is None:
-        return Finding("bandwidth.rping", subject, UNKNOWN, measured, expected, CAUSES["not_run"][0], CAUSES["not_run"][1])
+        return Finding("bandwidth.rping", subject, UNKNOWN, measured, expected, *cause_of("not_run", fabric))
     return Finding("bandwidth.rping", subject, FAIL, measured, expected, "Fewer round trips than asked for, without an error.", "Run the stage again.")
 
 
-def _measured(subject: str, fabric: Fabric, pair: PairResult, doubt: str) -> Finding:
+def _measured(subject: str, ground: Ground, pair: PairResult, doubt: str) -> Finding:
     """:param doubt: why its figure is no measurement; empty where it may be one"""
     expected = "an average in Gb/s, exit code 0"
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
@@ -79,9 +82,26 @@ def _measured(subject: str, fabric: Fabric, pair: PairResult, doubt: str) -> Fin
             )
             return Finding("bandwidth.measured", subject, UNKNOWN, figures, expected, f"This is no measurement. {doubt}", remedy)
         return ok("bandwidth.measured", subject, figures, expected)
-    why, remedy = cause_of(pair.failure, link_of(fabric))
+    why, remedy = _subnet_manager(ground, pair) or cause_of(pair.failure, ground.fabric)
     status: typing.Literal["unknown", "fail"] = UNKNOWN if pair.failure in ("ping", "not_run", "pod") else FAIL
     return Finding("bandwidth.measured", subject, status, pair.evidence or "nothing", expected, why, remedy)
+
+
+def _subnet_manager(ground: Ground, pair: PairResult) -> typing.Optional[typing.Tuple[str, str]]:
+    """Return cause and remedy of a pair whose small messages arrive and whose large ones don't, on links that only newer subnet managers know."""
+    small = pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure
+    if pair.failure != "transport_retry" or not small or not is_infiniband(ground.fabric):
+        return None
+    speeds = sorted({port.speed for end in (pair.client_end, pair.server_end) for port in ground.ports(end) if port.speed in _NEW_SPEEDS})
+    if not speeds:
+        return None
+    why, remedy = cause_of(pair.failure, ground.fabric)
+    why += f" rping's small messages arrived, so the path loses large ones alone. On {speeds[0]} switches an opensm that does not know them does this."
+    first = (
+        "Find the master subnet manager (sminfo) and its release (opensm --version on its host). If it is opensm of a Linux distribution, use NVIDIA's instead "
+        "(DOCA-OFED, UFM, or the one on the switch)."
+    )
+    return why, f"{first} If it is NVIDIA's: {remedy[0].lower()}{remedy[1:]}"
 
 
 def _sweep(subject: str, pair: PairResult) -> Finding:
@@ -104,7 +124,8 @@ def _floor(subject: str, ground: Ground, pair: PairResult, average: float) -> Fi
     known = bounds(pair, ground.pods, ground.nodes, floor, ground.ways == 2)
     bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding and not pod.far_cpus)
     why = "The pair is slower than its link allows for." + (f" It ran {bound}." if bound else "")
-    remedy = "See bandwidth.suspect for the end at fault, and bandwidth.link for a link below what it can do. Look there at NUMA node, MTU and error counters."
+    look = "NUMA node and error counters" if is_infiniband(ground.fabric) else "NUMA node, MTU and error counters"
+    remedy = f"See bandwidth.suspect for the end at fault, and bandwidth.link for a link below what it can do. Look there at {look}."
     why, remedy = " ".join([why, *(one.why for one in known)]), " ".join(one.remedy for one in known) or remedy
     return Finding("bandwidth.floor", subject, FAIL, gbps(average), f">= {gbps(floor)} ({text})", why, remedy)
 
@@ -150,5 +171,5 @@ def verdicts_of(ground: Ground, pairs: typing.Sequence[PairResult]) -> typing.Li
             result.append(None)
             continue
         statuses = [finding.status for finding in check_pair(ground, pair, best)]
-        result.append(FAIL not in statuses and _measured("", ground.fabric, pair, "").status == PASS)
+        result.append(FAIL not in statuses and _measured("", ground, pair, "").status == PASS)
     return result

@@ -146,7 +146,7 @@ def _completion(kind: Kind, text: str) -> typing.Optional[Failure]:
     if wanted is None or start is None:
         return None
     ends = [match[0] for match in _END.finditer(text, 0, start)]
-    return Failure(completions.STATUSES[wanted][0], ": ".join([*ends[-1:], _line(text, start)])[:300])
+    return Failure(completions.STATUSES[wanted].kind, ": ".join([*ends[-1:], _line(text, start)])[:300])
 
 
 def _line(text: str, start: int) -> str:
