@@ -279,6 +279,18 @@ def test_rping_s_completion_status_has_the_same_cause() -> None:
     assert finding.why.startswith("The other end had no receive buffer ready")
 
 
+@pytest.mark.parametrize(
+    ("kind", "why", "remedy"),
+    [
+        ("address_family", "IPv4 and IPv6 are mixed, or it is an IPv6 link-local address", "an address of one family that is not link-local"),
+        ("port_in_use", "Another process in the pod's network has the port", "ss -ltnp in the pod"),
+    ],
+)
+def test_addresses_and_ports_that_rdma_cm_refuses(kind: str, why: str, remedy: str) -> None:
+    finding = found(facts(pair("a", "b", None, pings=0, ping_failure=kind, failure="ping"), pair("b", "a")), "rping", AB)
+    assert finding.status == "fail" and why in finding.why and remedy in finding.remedy
+
+
 ETHERNET = intent({"profile": "sriov_ethernet"})
 #: words that mislead on InfiniBand
 ROCE = re.compile(r"\bPFC\b|\bECN\b|flow control|\bMTU\b|\bDSCP\b|4791|RoCE|iWARP|GID type|GID index")

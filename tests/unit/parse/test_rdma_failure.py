@@ -87,6 +87,18 @@ def test_captures(name: str, kind: str) -> None:
             "no_tool",
         ),
         ("cma event RDMA_CM_EVENT_UNREACHABLE, error -110\n", "no_address"),
+        ("rdma_resolve_addr: Invalid argument\n", "address_family"),
+        ("rdma_bind_addr: Invalid argument\n", "address_family"),
+        ("rdma_resolve_addr: error -22\n", "address_family"),
+        ("rdma_resolve_addr: No such device\n", "no_address"),
+        ("rdma_resolve_addr: Network is unreachable\n", "no_address"),
+        ("rdma_bind_addr: Cannot assign requested address\n", "no_address"),
+        # perftest up to 4.5, and newer ones
+        ("rdma_resolve_addr failed\n Unable to perform rdma_client function\n", "no_address"),
+        ("Failed to resolve RDMA CM address.\n", "no_address"),
+        ("rdma_bind_addr: Address already in use\n", "port_in_use"),
+        ("Couldn't listen to port 18600\n Unable to open file descriptor for socket connection\n", "port_in_use"),
+        ("iperf3: error - unable to start listener for connections: Address already in use\niperf3: exiting\n", "port_in_use"),
         # the client's other half of the last handshake; the line that names it stands after other failures as well
         ("Bad wc status -- 5 -- 0 \n Unable to read from socket/rdma_cm\nFailed to close connection between server and client\n", "not_closed"),
         ("Couldn't read remote address\n Unable to read to socket/rdma_cm\nFailed to close connection between server and client\n", "peer_gone"),

@@ -299,6 +299,16 @@ def test_a_tool_that_crashed_once_is_asked_anew_and_the_crash_is_told() -> None:
     assert any("-> 139" in command for pair in facts.pairs for command in pair.commands)
 
 
+def test_a_port_of_another_process_is_left_for_other_ports() -> None:
+    taken = CommandResult("", 1, "Couldn't listen to port 18601\n Unable to open file descriptor for socket connection\n")
+    api = Api(answers={("ib_write_bw", "server"): [taken, None, None]})
+    facts, lines = run(api)
+    assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
+    assert any("port_in_use: Couldn't listen to port 18601; once more" in line for line in lines)
+    ports = [command[command.index("-p") + 1] for tool, side, _node, command in api.ran if (tool, side) == ("ib_write_bw", "server")]
+    assert len(ports) == len(set(ports)) == 3
+
+
 def test_the_retries_are_bounded() -> None:
     api = Api(answers={("ib_write_bw", "client"): REFUSED})
     facts, _lines = run(api)

@@ -23,6 +23,15 @@ CAUSES: typing.Dict[str, Cause] = {
         "Compare ip addr and rdma link in both pods.",
         "Set network.link_state: enable.",
     ),
+    "address_family": Cause(
+        "The RDMA connection manager refused the address: IPv4 and IPv6 are mixed, or it is an IPv6 link-local address without its interface.",
+        "Give both pods an address of one family that is not link-local (ip address in both pods, ipam of the fabric). For IPv6 the image needs perftest 23.07 "
+        "or newer.",
+    ),
+    "port_in_use": Cause(
+        "Another process in the pod's network has the port of the server, on each port that was tried.",
+        "Find it (ss -ltnp in the pod, rdma resource show cm_id on its node) and end it; with host networking, look on the node.",
+    ),
     "name": Cause("The server's name could not be resolved.", "Use the address of the network-status annotation."),
     "no_device": Cause(
         "The RDMA device is not in the pod.",

@@ -17,6 +17,8 @@ from ..._model import completions
 _OwnKind = typing.Literal[
     "not_listening",
     "no_address",
+    "address_family",
+    "port_in_use",
     "name",
     "no_device",
     "device_access",
@@ -51,7 +53,8 @@ RETRIED = ("not_listening", "no_address")
 #: while the client is still trying to reach it. Or a tool ended with 0 and has no figure: perftest writes 0 or inf where it could not tell how fast the
 #: node's clock runs, which it finds out anew at each start (get_cpu_mhz), and which a moment of other work on the node can spoil. Or a tool crashed, which
 #: is a mistake of its own (seen: ib_write_bw, signal 11, once in many runs); what makes it crash each time, as a node GUID of zeros does, is found all the same
-LOST = frozenset(("exec_lost", "not_closed", "disconnected", "no_measurement", "crash"))
+#: Or another process has the port: each attempt takes other ports
+LOST = frozenset(("exec_lost", "not_closed", "disconnected", "no_measurement", "crash", "port_in_use"))
 
 #: of perftest: "Failed status 12: wr_id 0", from 26.01 on "Failed status-transport retry counter exceeded (12): wr_id 0"; and of rping
 _STATUS = r"(?:Failed status(?: |-[^\n()]{0,100}\()|cq completion failed status )([0-9]{1,3})\b"
@@ -74,13 +77,18 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     ),
     ("device_access", r"failed to create RDMA CM event channel|rdma_create_event_channel|Couldn't get context for the device|Failed to open device"),
     ("name", r"Name or service not known"),
+    # rping by perror, perftest and iperf3
+    ("port_in_use", r"Address already in use|Couldn't listen to port"),
+    ("address_family", r"rdma_(?:resolve|bind)_addr\b.{0,100}(?:Invalid argument|-22\b|Address family not supported)"),
     (
         "not_listening",
         r"RDMA_CM_EVENT_REJECTED|Unexpected CM event bl blka 8|Couldn't connect to |unable to connect to server.{0,300}Connection refused|server is busy",
     ),
     (
         "no_address",
-        r"RDMA_CM_EVENT_ADDR_ERROR|ADDR_ERROR|RDMA_CM_EVENT_ROUTE_ERROR|RDMA_CM_EVENT_UNREACHABLE|Unexpected CM event|unable to connect to server",
+        r"RDMA_CM_EVENT_ADDR_ERROR|ADDR_ERROR|RDMA_CM_EVENT_ROUTE_ERROR|RDMA_CM_EVENT_UNREACHABLE|Unexpected CM event|unable to connect to server"
+        r"|rdma_(?:resolve|bind)_addr\b.{0,100}(?:No such device|unreachable|No route to host|Cannot assign requested address|failed|error)"
+        r"|Failed to resolve RDMA CM address",
     ),
     ("gid", r"Failed to modify QP (?:[0-9]+ )?to RT[RS]|Unable to Connect the HCA's through the link|Found Incompatibility issue with GID types"),
     # with a status that is a cause; flushed requests are a consequence of what follows
