@@ -253,7 +253,7 @@ def test_what_was_left_behind() -> None:
 
 def test_every_kind_of_failure_has_a_cause_and_a_remedy() -> None:
     kinds = [kind for kinds in typing.get_args(rdma_failure.Kind) for kind in typing.get_args(kinds)]
-    assert set(kinds) == set(CAUSES) & set(kinds) | set(COMPLETIONS)
+    assert set(kinds) <= {*CAUSES, *COMPLETIONS}
     assert all(why and remedy for kind in {*CAUSES, *kinds} for wanted in (intent(), ETHERNET) for why, remedy in [cause_of(kind, wanted.fabrics[0])])
     assert PINGS == 5
 
@@ -272,6 +272,20 @@ def test_a_local_protection_error_names_memory_and_no_path() -> None:
     assert "could not access the memory of its own program (status 4): the registration is invalid, the IOMMU" in finding.why
     assert "dmesg | grep -iE 'DMAR|AMD-Vi|smmu'" in finding.remedy and "peer memory" in finding.remedy
     assert "ibqueryerrors" not in finding.remedy and "same message size" not in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("kind", "why", "remedy"),
+    [
+        ("provider_abi", "the image's rdma-core does not fit the node's driver", "Use an image whose rdma-core is of the release of the node's driver"),
+        ("provider_missing", "the image has no provider library for it", "ibverbs-providers on Debian"),
+        ("uverbs_abi", "does not fit the verbs of the node's kernel", "modprobe ib_uverbs"),
+    ],
+)
+def test_an_image_whose_libibverbs_knows_no_device_is_at_fault_and_not_the_pod(kind: str, why: str, remedy: str) -> None:
+    finding = found(facts(pair("a", "b", None, failure=kind), pair("b", "a")), "measured", AB)
+    assert finding.status == "fail" and why in finding.why and remedy in finding.remedy
+    assert "isRdma" not in finding.remedy and "is not in the pod" not in finding.why
 
 
 def test_rping_s_completion_status_has_the_same_cause() -> None:

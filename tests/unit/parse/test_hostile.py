@@ -256,6 +256,7 @@ TEXT: typing.Dict[str, Text] = {
     "pods.rping.parse": Text(parser("pods.rping.parse"), seeds("perftest-*/rping.client.stdout"), (parser("pods.rping.Pings")(0),)),
     "pods.rping.short": Text(lambda text: parser("pods.rping.short")(text, 5).kind, seeds("perftest-*/fail/rping-*.std*"), ("no_measurement",)),
     "pods.rping.tail": Text(lambda text: len(parser("pods.rping.tail")(text)) > 200, seeds("perftest-*/rping.client.std*"), (False,)),
+    "pods.libibverbs.parse": Text(parser("pods.libibverbs.parse"), seeds("public/libibverbs-*.txt"), (parser("pods.libibverbs.Warnings")(None, ()),)),
     "pods.failure.classify": Text(on_failure, seeds("perftest-4.5/fail/*.std*"), ("exit_code",)),
     "pods.look.seen": Text(lambda text: parser("pods.look.seen")(text, ["hcas"]), ['{"hcas": {"value": {"hcas": []}}}', '{"hcas": {"error": "no right"}}']),
     "pods.host.host": Text(

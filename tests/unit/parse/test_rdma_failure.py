@@ -112,6 +112,40 @@ def test_texts(stderr: str, kind: str) -> None:
     assert failure.kind == kind
 
 
+def test_warnings_of_libibverbs_above_the_last_line_decide_and_are_shown_once() -> None:
+    failure = classify(1, False, (PUBLIC / "libibverbs-abi.txt").read_text())
+    warning = "libibverbs: Warning: Driver bnxt_re does not support the kernel ABI of 6 (supports 1 to 1) for device /sys/class/infiniband/bnxt_re2"
+    assert failure == Failure("provider_abi", f"{warning}; Did not detect devices")
+
+
+NO_PROVIDER = "libibverbs: Warning: no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs0\n"
+OTHERS = "libibverbs: Warning: couldn't load driver 'libmana-rdmav34.so': libmana-rdmav34.so: cannot open shared object file: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (f"{OTHERS}{NO_PROVIDER} Did not detect devices \n", "provider_missing"),
+        (f"{NO_PROVIDER}No RDMA devices were detected\n", "provider_missing"),
+        (f"{NO_PROVIDER}rdma_create_event_channel: No such device\n", "provider_missing"),
+        ("libibverbs: Fatal: kernel ABI version 7 doesn't match library version 6.\n Did not detect devices \n", "uverbs_abi"),
+        ("libibverbs: Fatal: couldn't read uverbs ABI version.\nfailed to create RDMA CM event channel\n", "uverbs_abi"),
+        # providers of other vendors say nothing of this device
+        (f"{OTHERS} Did not detect devices \n", "no_device"),
+        (f"{OTHERS}IB device mlx5_9 not found\n", "no_device"),
+        ("librdmacm: Fatal: no RDMA devices found\n", "no_device"),
+        # another HCA of the node
+        (f"{NO_PROVIDER} Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\n", "transport_retry"),
+        (f"{NO_PROVIDER}Couldn't allocate MR\n", "memlock"),
+    ],
+)
+def test_warnings_of_libibverbs_explain_why_there_is_no_device(text: str, kind: str) -> None:
+    failure = classify(1, False, text)
+    assert failure is not None
+    assert failure.kind == kind
+    assert ("no userspace device-specific driver found" in failure.evidence) is (kind == "provider_missing")
+
+
 @pytest.mark.parametrize("status", completions.STATUSES)
 @pytest.mark.parametrize("form", ["Failed status {number}: wr_id 0 syndrom 0x81", "Failed status-{text} ({number}): wr_id 0 syndrom 0x81"])
 def test_each_completion_status_is_a_kind_of_its_own(status: int, form: str) -> None:

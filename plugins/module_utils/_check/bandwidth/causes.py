@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.completions import Kind as CompletionKind
 from ..._model.intent import Fabric
 from ..._model.measuring import NAMESPACE, REFUSALS
 from ..fleet.cause import Cause, link_of
 from ..fleet.completions import COMPLETIONS
+from ..fleet.providers import PROVIDERS
 
 #: kind of failure (_parse/pods/failure.py): cause and remedy
 CAUSES: typing.Dict[str, Cause] = {
+    **PROVIDERS,
     "not_listening": Cause(
         "No server accepted the connection.",
         "See the server's line. Then look for another process on its port (ss -ltnp in the pod) and for a firewall or NetworkPolicy between the pods.",
@@ -141,5 +142,5 @@ CAUSES: typing.Dict[str, Cause] = {
 
 def cause_of(kind: str, fabric: Fabric) -> typing.Tuple[str, str]:
     """Return cause and remedy of a kind of failure, on the link layer of the fabric."""
-    known = COMPLETIONS.get(typing.cast(CompletionKind, kind)) or CAUSES.get(kind, CAUSES["exit_code"])
+    known = COMPLETIONS.get(kind) or CAUSES.get(kind, CAUSES["exit_code"])
     return known.on(link_of(fabric))

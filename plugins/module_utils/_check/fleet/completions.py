@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.completions import STATUSES, Kind
+from ..._model.completions import STATUSES
 from .cause import Cause
 
 _ONE_IMAGE = "Use one image, and the same message size and options, at both ends."
@@ -17,7 +17,8 @@ _PEER_LOG = "Read the output of the other end, which names its own error, and dm
 _ON_INFINIBAND = "Read the error counters of the links on the path (ibqueryerrors), and the log of the subnet manager for that time."
 _ON_ROCE = "Compare MTU (ip link), PFC (dcb pfc show) and ECN at both ends and at the switches, and the GID index at both ends (show_gids)."
 
-COMPLETIONS: typing.Mapping[Kind, Cause] = {
+#: by kind of a status (_model/completions.py)
+COMPLETIONS: typing.Mapping[str, Cause] = {
     "success_reported": Cause(
         "The tool reported a failed completion with status 0 (success): the completion queue itself could not be polled.", f"{_ONE_IMAGE} {_DRIVER}"
     ),

@@ -13,6 +13,7 @@ import re
 import typing
 
 from ..._model import completions
+from . import libibverbs
 
 _OwnKind = typing.Literal[
     "not_listening",
@@ -39,8 +40,10 @@ _OwnKind = typing.Literal[
     "no_measurement",
     "exit_code",
 ]
-#: what failed; a status of a work completion is a kind of its own
-Kind = typing.Union[_OwnKind, completions.Kind]
+#: what failed; statuses of work completions and warnings of libibverbs are kinds of their own
+Kind = typing.Union[_OwnKind, completions.Kind, libibverbs.Kind]
+#: kinds that a warning of libibverbs above explains
+_WITHOUT_DEVICE = frozenset(("no_device", "device_access", "no_address", "exit_code"))
 
 #: kinds of a first contact that comes too early, worth a bounded retry while the server still runs: the server does not accept yet, or the virtual
 #: function's port has just come up, and its neighbours or the subnet manager do not know it yet
@@ -73,7 +76,8 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     ("port_down", r"Port number [0-9]+ state is|Unable to query port [0-9]+ attributes"),
     (
         "no_device",
-        r"IB device \S+ not found|Unable to find the Infiniband/RoCE device|Did not detect devices|No RDMA devices were detected|No IB devices found",
+        r"IB device \S+ not found|Unable to find the Infiniband/RoCE device|Did not detect devices|No RDMA devices were detected|No IB devices found"
+        r"|no RDMA devices found|unable to get RDMA device list",
     ),
     ("device_access", r"failed to create RDMA CM event channel|rdma_create_event_channel|Couldn't get context for the device|Failed to open device"),
     ("name", r"Name or service not known"),
@@ -125,6 +129,13 @@ def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typ
     """
     if exit_code == 0 and not timed_out:
         return None
+    failure, warnings = _of_tool(exit_code, timed_out, text), libibverbs.parse(text)
+    if warnings.kind is None or failure.kind not in _WITHOUT_DEVICE:
+        return failure
+    return Failure(warnings.kind, "; ".join([*warnings.lines, failure.evidence])[:500])
+
+
+def _of_tool(exit_code: typing.Optional[int], timed_out: bool, text: str) -> Failure:
     text = "\n".join(line[:_LONGEST] for line in text.split("\n"))
     for kind, pattern in _PATTERNS:
         found = _completion(kind, text) if pattern is _STATUS else None

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Warnings of libibverbs, which stand above what a tool itself prints: why libibverbs shows the tool no device.
+
+Texts: rdma-core's libibverbs/init.c and ibdev_nl.c, releases 17 to 57. "couldn't load driver" is no cause alone: an image without the providers of other
+vendors prints it for each of them, and works.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+Kind = typing.Literal["provider_abi", "provider_missing", "uverbs_abi"]
+
+_PATTERNS: typing.Tuple[typing.Tuple[Kind, typing.Pattern[str]], ...] = (
+    ("uverbs_abi", re.compile(r"[Ff]atal: (?:kernel ABI version \d{1,9} doesn't match|couldn't read uverbs ABI version)")),
+    ("provider_abi", re.compile(r"Driver \S{1,100} does not support the kernel ABI of \d{1,9}")),
+    ("provider_missing", re.compile(r"no userspace device-specific driver found for ")),
+)
+_MARK = "libibverbs: "
+#: warnings that are shown, and characters of each
+_SHOWN, _LONGEST = 4, 250
+
+
+class Warnings(typing.NamedTuple):
+    """All warnings of one output.
+
+    :ivar kind: of the one that explains why there is no device; None without one
+    :ivar lines: that one first, each once
+    """
+
+    kind: typing.Optional[Kind]
+    lines: typing.Tuple[str, ...]
+
+
+def parse(text: str) -> Warnings:
+    """Return the warnings of libibverbs in what a tool printed."""
+    lines = dict.fromkeys(line[line.index(_MARK) :].strip()[:_LONGEST] for line in text.splitlines() if _MARK in line)
+    for kind, pattern in _PATTERNS:
+        deciding = [line for line in lines if pattern.search(line)]
+        if deciding:
+            return Warnings(kind, tuple([*deciding, *(line for line in lines if line not in deciding)][:_SHOWN]))
+    return Warnings(None, tuple(lines)[:_SHOWN])
