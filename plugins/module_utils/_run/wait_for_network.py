@@ -252,9 +252,11 @@ class SteadyTimer:
 class Diagnostics:
     """Reads what explains a node that takes long, each at most once in LOOK_SECONDS: pods of a drain or of NVIDIA's operator, the log of a config daemon."""
 
+    #: what may pass by itself before its log says anything
+    _LATER = ("sync_stuck", "sync_failing")
     _SOURCES: typing.ClassVar[typing.Dict[str, str]] = {
         **dict.fromkeys(("drain_blocked", "drain_held"), "pods"),
-        **dict.fromkeys(("sync_stuck", "sync_failing"), "log"),
+        **dict.fromkeys(("sync_stuck", "sync_failing", "sync_failed"), "log"),
         **dict.fromkeys(("part", "part_image", "part_container", "part_unschedulable"), "parts"),
     }
 
@@ -265,9 +267,10 @@ class Diagnostics:
 
     def at(self, judgements: typing.Iterable[Judgement], world: ClusterState, now: float) -> ClusterState:
         """The world with what is due. What is suspect for the first time is given the same time to pass."""
-        suspects = {(item.node.node, self._SOURCES[item.suspect]) for item in judgements if item.suspect in self._SOURCES}
-        # pods are looked at at once: a drain that is held is seen on the first look
-        self._since = {key: self._since.get(key, now if key[1] == "log" else now - LOOK_SECONDS) for key in suspects}
+        suspect = {(item.node.node, self._SOURCES[item.suspect]): item.suspect for item in judgements if item.suspect in self._SOURCES}
+        suspects = suspect.keys()
+        # pods are looked at at once: a drain that is held is seen on the first look; and the log of a sync that has failed, which soon ends the wait
+        self._since = {key: self._since.get(key, now if why in self._LATER else now - LOOK_SECONDS) for key, why in suspect.items()}
         due = [key for key, since in self._since.items() if now - since >= LOOK_SECONDS]
         # a log that was read for an earlier trouble says nothing about a later one
         logs = {node: text for node, text in world.logs.items() if (node, "log") in suspects}

@@ -116,6 +116,55 @@ def test_a_node_that_the_operator_is_not_through_with_is_no_pass(state: typing.D
     assert sync.status == status and text in sync.why
 
 
+@pytest.mark.parametrize(
+    ("error", "why", "remedy"),
+    [
+        (
+            "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000:17:00.0/sriov_numvfs: no space left on device",
+            "no interrupt vectors (MSI-X) left for its virtual functions",
+            "msix_vec_per_pf_max",
+        ),
+        ("mellanox device detected when in lockdown mode", "The kernel of the node is locked down, as with secure boot.", "disablePlugins"),
+        (
+            "can't set eSwitch mode to [switchdev] on device [0101:00:00.0]: invalid argument",
+            "The driver refused the mode of the eSwitch",
+            "leave eSwitchMode at legacy",
+        ),
+        (
+            "cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (0)",
+            "SR-IOV is off in the BIOS or",
+            "Switch SR-IOV on in both",
+        ),
+        ("cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (8)", "asks for more virtual functions", "Lower virtual_functions"),
+        ("write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: numerical result out of range", "asks for more virtual functions", "Lower virtual_functions"),
+        ("write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: cannot allocate memory", "no address space for the BARs", "pci=realloc"),
+        ("write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: device or resource busy", "Another number of virtual functions is there", "write 0"),
+        ("write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: operation not supported", "The driver refused to make", "dmesg"),
+        (
+            "interface 0000:3b:00.0 required a change in the TotalVfs but the policy is externally managed failing: firmware TotalVf 0 requested TotalVf 8",
+            "The policy is externallyManaged",
+            "take externallyManaged out",
+        ),
+        (
+            "checkExternallyManagedPF(): number of request virtual functions 8 is not equal to configured virtual functions 4 but the policy is configured as "
+            "ExternallyManaged for device 0000:3b:00.0",
+            "The policy is externallyManaged",
+            "take externallyManaged out",
+        ),
+        ("mellanox-plugin OnNodeStateChange(): Unknown link type: Unknown", "The link type of the NIC's port is not the one of the policy", "LINK_TYPE_P1"),
+        ("no guid allocation found for VF id: 4 on pf 0000:3b:00.0", "The file of GUIDs on the node does not fit", "/etc/sriov-operator/infiniband/guids"),
+    ],
+)
+def test_an_error_of_the_config_daemon_has_a_cause_and_a_remedy_of_its_own(error: str, why: str, remedy: str) -> None:
+    sync = found(facts(state=dataclasses.replace(STATE, sync_status="Failed", last_sync_error=error)), "sync")
+    assert sync.status == "fail" and error in sync.why and why in sync.why and remedy in sync.remedy
+
+
+def test_an_unknown_error_of_the_config_daemon_leads_to_its_log() -> None:
+    sync = found(facts(state=dataclasses.replace(STATE, sync_status="Failed", last_sync_error="something new")), "sync")
+    assert sync.why == "The config daemon failed: something new." and "kubectl logs -l app=sriov-network-config-daemon" in sync.remedy
+
+
 def test_what_the_operator_will_make_counts_beside_what_is_there() -> None:
     """Two VFs are there and reported, and another policy wants one."""
     count = found(facts(state=wanted(vfs_count=1)), "count")

@@ -280,6 +280,40 @@ def test_a_sync_that_takes_long_says_what_the_daemon_does(changes: typing.Dict[s
     assert found.suspect == suspect
 
 
+NO_VECTORS = "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000:17:00.0/sriov_numvfs: no space left on device"
+
+
+@pytest.mark.parametrize(
+    ("error", "log", "detail"),
+    [
+        (NO_VECTORS, "", f"the config daemon failed: {NO_VECTORS}. The function has no interrupt vectors (MSI-X) left"),
+        # release 1.6.0 reports no cause
+        ("cannot configure sriov interfaces", NO_VECTORS, f"cannot configure sriov interfaces; its log says: {NO_VECTORS}. The function has no"),
+        ("", NO_VECTORS, f"it gave no reason; its log says: {NO_VECTORS}. The function has no"),
+    ],
+)
+def test_a_failed_sync_has_the_remedy_of_its_error(error: str, log: str, detail: str) -> None:
+    world = dataclasses.replace(state(sync_status="Failed", last_sync_error=error), logs={"kl-a": log})
+    found = look(world)
+    assert (found.suspect, detail in found.node.detail) == ("sync_failed", True)
+    assert "msix_vec_per_pf_max" in found.node.remedy
+    (named,) = Patience().apply([found], 0.0)
+    assert named.remedy == found.node.remedy
+
+
+def test_an_unknown_error_of_a_failed_sync_keeps_the_general_remedy() -> None:
+    found = look(dataclasses.replace(state(sync_status="Failed", last_sync_error="something new"), logs={"kl-a": "something else"}))
+    assert found.node.detail == "the config daemon failed: something new"
+    (named,) = Patience().apply([found], 0.0)
+    assert named.remedy == GRACE["sync_failed"][1]
+
+
+def test_the_log_of_a_sync_that_takes_long_has_its_remedy() -> None:
+    found = look(dataclasses.replace(state(sync_status="InProgress"), logs={"kl-a": "mellanox device detected when in lockdown mode"}))
+    assert found.suspect == "sync_failing" and "locked down, as with secure boot" in found.node.detail
+    assert "disablePlugins" in found.node.remedy
+
+
 def test_a_reboot_loop_is_counted_and_ends() -> None:
     working = state(sync_status="InProgress")
     once = dataclasses.replace(working, histories={"kl-a": NodeHistory(2, "b", True, boots=1)})

@@ -33,6 +33,17 @@ def test_the_last_failed_sync_counts() -> None:
     assert last_error(IN_ORDER + failed("device or resource busy") + failed("cannot allocate memory") + IN_ORDER) == "cannot allocate memory"
 
 
+def test_an_error_without_a_cause_is_completed_by_the_step_that_failed() -> None:
+    step = "2026-04-02T11:57:01.1Z\tERROR\tsriov/sriov.go:681\tconfigSriovInterfaces(): fail to configure sriov interface. resetting interface.\t"
+    cause = "write /sys/bus/pci/devices/0000:17:00.0/sriov_numvfs: no space left on device"
+    text = f'{step}{{"address": "0000:17:00.0", "error": "{cause}"}}\n{step}{{"error": "cannot configure sriov interfaces"}}\n'
+    assert last_error(IN_ORDER + text + failed("cannot configure sriov interfaces") + IN_ORDER) == f"cannot configure sriov interfaces: {cause}"
+    # of another sync, after this one
+    assert last_error(IN_ORDER + failed("cannot configure sriov interfaces") + text) == "cannot configure sriov interfaces"
+    # an error that has its cause needs none
+    assert last_error(text + failed("device or resource busy")) == "device or resource busy"
+
+
 @pytest.mark.parametrize("fields", ['{"error": "cut o', "no JSON", "[1]", '{"name": "worker-1"}'])
 def test_what_is_no_error_with_its_fields_is_given_as_it_is(fields: str) -> None:
     assert last_error(f"x\tERROR\ty\tReconciler error\t{fields}\n") == fields

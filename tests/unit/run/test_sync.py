@@ -243,6 +243,14 @@ def test_a_sync_that_fails_again_and_again_ends_with_the_daemon_s_words() -> Non
     assert facts.nodes[0].detail == "the config daemon works (syncStatus InProgress); its log says: cannot allocate memory"
 
 
+def test_the_log_of_a_failed_sync_is_read_before_the_wait_ends() -> None:
+    failed = changed(STATE, status__syncStatus="Failed", status__lastSyncError="cannot configure sriov interfaces")
+    log = "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000:01:00.0/sriov_numvfs: no space left on device"
+    facts, _lines = run(*start(failed), (0, Change("Pod", "replace", (DAEMON,))), limit=1800.0, error=log)
+    assert (facts.waited_seconds, facts.nodes[0].phase) == (20.0, "failed")
+    assert f"its log says: {log}. The function has no interrupt vectors" in facts.nodes[0].detail and "msix_vec_per_pf_max" in facts.nodes[0].remedy
+
+
 def test_a_config_daemon_that_is_killed_and_comes_back_is_no_failure() -> None:
     working = changed(STATE, status__syncStatus="InProgress")
     successor = changed(DAEMON, metadata__name="config-daemon-y")

@@ -17,6 +17,7 @@ from ..._model.kubernetes import ClusterNode
 from ..._model.profiles import is_infiniband, owns_rdma, traits
 from ..._model.sriov_operator import NodeState, OperatorFacts
 from ..controllers.device_plugin import why_not_offered
+from ..controllers.sync_errors import explain, with_cause
 from ..fleet import why_no_sriov
 from ..fleet.hcas_of_fabric import Membership, resolve
 from . import settings as vf_settings
@@ -147,8 +148,9 @@ def _sync(fabric: Fabric, state: NodeState) -> Finding:
         return ok("virtual_functions.sync", subject, f"{measured}, Idle", expected)
     log = f"See the log of the config daemon on {state.node} (kubectl logs -l app=sriov-network-config-daemon)"
     if state.sync_status == "Failed":
-        why = f"The config daemon did not come through: {state.last_sync_error or 'it does not say why'}."
-        return Finding("virtual_functions.sync", subject, FAIL, measured, expected, why, f"{log}, and correct what it names.")
+        error, remedy = with_cause(state.last_sync_error)
+        why = f"The config daemon failed: {error}."
+        return Finding("virtual_functions.sync", subject, FAIL, measured, expected, why, remedy or f"{log}, and correct what it names.")
     why = "The operator is still at work on this node, or asks for a drain or a reboot, so what is there now may change."
     return Finding("virtual_functions.sync", subject, UNKNOWN, measured, expected, why, f"Run the stage again when it is done. {log}.")
 
@@ -208,9 +210,10 @@ def _wrong_layer(layers: Layers, in_kernel: int, desired: typing.Optional[int], 
             "Delete the config daemon's pod on the node, so that it looks again.",
         )
     if in_kernel != wanted:
+        known = explain(layers.state.last_sync_error)
         return (
-            f"Config daemon: it was told {desired} and has not made them.",
-            f"Last error: {layers.state.last_sync_error or 'none'}. See the config daemon's log.",
+            f"Config daemon: it was told {desired} and has not made them." + (f" {known[0]}" if known else ""),
+            f"{known[1] if known else 'Read the log of the config daemon.'} Last error: {layers.state.last_sync_error or 'none'}.",
         )
     return "Config daemon: the kernel has them, its report is old.", "Run the stage again; if it stays, see the config daemon's log."
 

@@ -189,13 +189,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         means="The operator's config daemon failed on the node, or is still at work there.",
         measured="syncStatus and lastSyncError of SriovNetworkNodeState.",
         causes=(
-            "The driver refused a setting: MTU, number of functions.",
+            "The driver refused a setting: MTU, number of functions, mode of the eSwitch.",
+            "No interrupt vectors (MSI-X) or no address space are left for virtual functions.",
+            "The kernel is locked down, as with secure boot, so the operator can't write the NIC's firmware.",
             "The node waits for a drain or a reboot.",
         ),
         look=(
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A",
             "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon",
         ),
-        remedy="Correct what its log names; where it is still at work, run the stage again when it is done.",
+        remedy="Do what the finding names for the error, or correct what the log names; where it is still at work, run the stage again when it is done.",
     ),
 }

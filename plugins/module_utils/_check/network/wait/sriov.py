@@ -34,6 +34,7 @@ from ...controllers.sriov_operator import (
     turn_of,
     wanted_by,
 )
+from ...controllers.sync_errors import explain, with_cause
 from .plain_network import first_missing
 from .state import ClusterState, Judgement, Target
 
@@ -188,8 +189,7 @@ def _judge_state(target: Target, node: ClusterNode, state: NodeState, policy: Po
         detail = f"the operator has not put policy {policy.name} into the node's wanted state yet: {missing}{_readiness(node)}"
         return _waiting(target, name, detail, "not_seen" if node.ready else "node_lost", matched)
     if state.sync_status == "Failed":
-        detail = f"the config daemon failed: {state.last_sync_error or 'it gave no reason'}"
-        return _waiting(target, name, detail, "sync_failed", matched)
+        return _sync_failed(target, name, state, world, matched)
     if draining(state):
         detail, suspect = _drain(target, node, state, world, turns)
         return _waiting(target, name, f"{detail}{_readiness(node)}", suspect, matched)
@@ -201,6 +201,16 @@ def _judge_state(target: Target, node: ClusterNode, state: NodeState, policy: Po
         detail = f"syncStatus is Succeeded, but it is older than the policy: {missing}{_readiness(node)}"
         return _daemon(_waiting(target, name, detail, "", matched), node, world, "sync_stuck")
     return _judge_offer(target, node, policy, matched, world)
+
+
+def _sync_failed(target: Target, name: str, state: NodeState, world: ClusterState, matched: typing.Tuple[str, ...] = ()) -> Judgement:
+    """Return the judgement of a failed sync, with cause and remedy of its error. Release 1.6.0 reports it without its cause, which is in the log."""
+    error = state.last_sync_error
+    if explain(error) is None and explain(world.logs.get(name, "")) is not None:
+        error = f"{error or 'it gave no reason'}; its log says: {world.logs[name]}"
+    detail, remedy = with_cause(error)
+    judgement = _waiting(target, name, f"the config daemon failed: {detail}", "sync_failed", matched)
+    return dataclasses.replace(judgement, node=dataclasses.replace(judgement.node, remedy=remedy))
 
 
 def _readiness(node: ClusterNode) -> str:
@@ -234,15 +244,16 @@ def _drain(target: Target, node: ClusterNode, state: NodeState, world: ClusterSt
 
 def _daemon(judgement: Judgement, node: ClusterNode, world: ClusterState, suspect: str) -> Judgement:
     """With what is known of the config daemon, whose work the node waits for."""
-    detail = judgement.node.detail
+    detail, remedy = judgement.node.detail, judgement.node.remedy
     _name, stand = (world.daemons or {}).get(node.name, ("", PodState("failed", "there is none on the node")))
     if not node.ready:
         suspect = "node_lost"
     elif world.daemons is not None and stand.phase != "ready":
         detail, suspect = f"{detail}; the config daemon's pod is not ready: {stand.detail}", "daemon_down"
     elif world.logs.get(node.name):
-        detail, suspect = f"{detail}; its log says: {world.logs[node.name]}", "sync_failing"
-    return dataclasses.replace(judgement, node=dataclasses.replace(judgement.node, detail=detail), suspect=suspect)
+        error, remedy = with_cause(world.logs[node.name])
+        detail, suspect = f"{detail}; its log says: {error}", "sync_failing"
+    return dataclasses.replace(judgement, node=dataclasses.replace(judgement.node, detail=detail, remedy=remedy), suspect=suspect)
 
 
 def _judge_offer(target: Target, node: ClusterNode, policy: Policy, matched: typing.Tuple[str, ...], world: ClusterState) -> Judgement:
@@ -310,7 +321,7 @@ def _judge_release(target: Target, name: str, world: ClusterState, turns: Turns)
         others = {item.address for item in state.wanted}
         held = [f"{item.address} has {item.vfs_count}" for item in state.interfaces if item.vfs_count and item.address not in others]
         if state.sync_status == "Failed":
-            return _waiting(target, name, f"the config daemon failed: {state.last_sync_error or 'it gave no reason'}", "sync_failed")
+            return _sync_failed(target, name, state, world)
         if held and node is not None and draining(state):
             detail, suspect = _drain(target, node, state, world, turns)
             return _waiting(target, name, f"{detail}{_readiness(node)}", suspect)
