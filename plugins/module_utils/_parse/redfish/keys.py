@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which attributes of a BIOS are behind a key: by what the screen calls them, which vendors agree on, or by a table of names where there is no registry."""
+"""Which attributes of a BIOS are behind a key: by what the screen calls them, which vendors agree on, or by a table of names where that finds none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ class Row:
 
     :ivar display: display names, as patterns
     :ivar without: display names that are of something else
-    :ivar names: of attributes; one that ends in an underscore is followed by hexadecimal digits, which change from board to board
+    :ivar names: of attributes. Each sign that is no letter and no digit stands for any such signs, or none: boards write ``SR-IOVSupport``,
+        ``SR_IOVSupport_0047`` and ``IntelVTforDirectedI/O(VT-d)#1E12``. One that ends in an underscore may be followed by four hexadecimal digits, which
+        change from board to board. ``#`` stands for a number
     """
 
     display: typing.Tuple[str, ...]
@@ -103,9 +105,13 @@ TABLE: typing.Dict[Key, Row] = {
 }
 
 
+#: signs that are no letters and no digits
+_SIGNS = "[^A-Za-z0-9]{0,4}"
+
+
 def _pattern(name: str) -> str:
-    text = re.escape(name).replace(r"\#", r"[0-9]+")
-    return f"{text}[0-9A-Fa-f]+" if name.endswith("_") else text
+    text = re.sub(r"[^A-Za-z0-9#]+", lambda _found: _SIGNS, name.rstrip("_")).replace("#", "[0-9]+")
+    return f"{text}{_SIGNS}(?:[0-9A-Fa-f]{{4}})?" if name.endswith("_") else text
 
 
 _DISPLAY = {key: re.compile("|".join(row.display), re.IGNORECASE) for key, row in TABLE.items()}

@@ -9,7 +9,7 @@ import typing
 
 from ..._model.bios import KEYS, BiosValue
 from ..._model.errors import ParseError
-from .keys import is_display
+from .keys import is_display, is_name
 from .resource import Data, inner, is_path, last, mapping, rows, text_at
 
 _PREFIX = "biosattributeregistry"
@@ -134,8 +134,8 @@ def parse(data: Data, path: str) -> Registry:
 
 def _is_wanted(row: Data) -> bool:
     """Whether an attribute belongs to any key."""
-    display = row.get("DisplayName")
-    return isinstance(display, str) and row.get("Type") != "Password" and any(is_display(key, row["AttributeName"], display) for key in KEYS)
+    name, display = row["AttributeName"], row.get("DisplayName")
+    return isinstance(display, str) and row.get("Type") != "Password" and any(is_display(key, name, display) or is_name(key, name) for key in KEYS)
 
 
 def _entry(row: Data, locked: bool, dependencies: typing.Tuple[Dependency, ...]) -> Entry:

@@ -18,7 +18,7 @@ def settings(
     """The settings of a node, one for each key, also for one whose attribute was not found.
 
     :param pending: values that wait for a reset, by attribute
-    :param registry: None where its body is missing; attributes are found by the table of names then
+    :param registry: None where its body is missing; attributes are found by the table of names then, as where no display name fits
     :param held: why nothing of this BIOS can be written now, see ``why_held``; empty when it can
     """
     return tuple(_by_registry(key, bios, pending, registry, held) if registry else _by_names(key, bios, pending, held) for key in keys)
@@ -35,12 +35,11 @@ def why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[
 
 def _by_registry(key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], registry: Registry, held: str) -> BiosSetting:
     # an attribute of the registry that this node does not tell is of another board of the model
-    found = [
-        entry
-        for entry in registry.entries
-        if is_display(key, entry.name, entry.display_name) and entry.name in bios.attributes and not entry.is_hidden(bios.attributes)
-    ]
-    return BiosSetting(key, tuple(_described(entry, bios, pending, held) for entry in found), TABLE[key].display)
+    shown = [entry for entry in registry.entries if entry.name in bios.attributes and not entry.is_hidden(bios.attributes)]
+    found = [entry for entry in shown if is_display(key, entry.name, entry.display_name)]
+    # HPE's Gen12 with Intel has no attribute of its own for I/O: the one of the processor's virtualization, which only its name tells, switches it
+    found = found or [entry for entry in shown if is_name(key, entry.name)]
+    return BiosSetting(key, tuple(_described(entry, bios, pending, held) for entry in found), (*TABLE[key].display, *TABLE[key].names))
 
 
 def _described(entry: Entry, bios: Bios, pending: typing.Mapping[str, typing.Any], held: str) -> BiosAttribute:
