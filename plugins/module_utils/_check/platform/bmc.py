@@ -112,8 +112,11 @@ def proven(findings: typing.Iterable[Finding], ari: bool) -> typing.FrozenSet[Ke
     of_iommu = [finding.status for finding in findings if finding.check == "platform.iommu"]
     of_functions = [finding.status == PASS and not finding.measured.startswith(_BY_BMC) for finding in findings if finding.check == "platform.bios"]
     keys: typing.List[Key] = ["sriov", "above_4g"] if of_functions and all(of_functions) else []
-    keys += ["ari"] if keys and ari else []
-    return frozenset([*keys, *(["iommu"] if of_iommu and set(of_iommu) == {PASS} else [])])
+    if keys and ari:
+        keys.append("ari")
+    if of_iommu and set(of_iommu) == {PASS}:
+        keys.append("iommu")
+    return frozenset(keys)
 
 
 def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typing.Sequence[Finding], ari: bool) -> typing.Iterator[Finding]:
