@@ -18,8 +18,9 @@ from .steps import ROOT, VENV, guarded
 PYTHON = str(VENV / "bin" / "python")
 PAGE = ROOT / "CONTRIBUTING.md"
 
-#: where a part runs: without a lab; beside those, with what they leave of the processor; on the lab; after it, whatever has failed
-ALONE, BESIDE, LAB, END = "alone", "beside", "lab", "end"
+#: where a part runs: without a lab; beside those, with what they leave of the processor; on the lab; beside that, where it takes no processor from guests, else
+#: without a lab; after it, whatever has failed
+ALONE, BESIDE, LAB, MEANWHILE, END = "alone", "beside", "lab", "meanwhile", "end"
 
 #: tests on the lab that want something built or started before them, that leave the lab without an operator, or that need no lab; the others run in one go
 APART = ("hca", "jobs", "machine_config", "nvidia", "olm", "teardown")
@@ -44,7 +45,7 @@ class Part:
 
     :ivar size: the smallest that has it
     :ivar holds: what it runs, for the table; nothing is in two parts
-    :ivar place: of ALONE, BESIDE, LAB, END
+    :ivar place: of ALONE, BESIDE, LAB, MEANWHILE, END
     """
 
     name: str
@@ -136,7 +137,7 @@ PARTS = (
         ("tests/unit, but for those with the marker processes",),
     ),
     Part("linters that take longer", ALL, (PYTHON, "-m", "dev.lint", ALL), _linters(ALL)),
-    Part("ansible-test", TEST, (PYTHON, "-m", "dev.sanity", TEST), _releases(TEST)),
+    Part("ansible-test", TEST, (PYTHON, "-m", "dev.sanity", TEST), _releases(TEST), MEANWHILE),
     # by file: tests of a file share what a fixture has run
     Part(
         "tests that start processes",

@@ -3,8 +3,8 @@
 """All tests of a size: ``python -m dev.test [check | test | test-all]``, as the targets of make call it. What they hold is in dev/parts.py.
 
 The first part that fails ends it. One lab serves molecule and the tests on the lab, and is taken down at the end. It is built beside all that needs no lab,
-which leaves a processor idle now and then: on a fresh machine that takes longest of all. No guest runs yet: what runs beside guests makes them lose the
-packets of stage reachability.
+which leaves a processor idle now and then: on a fresh machine that takes longest of all. What runs beside guests makes them lose the packets of stage
+reachability, unless it takes no processor from them (dev/idle.py). Where that can't be had it runs before them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import time
 import typing
 
 from . import times
-from .parts import ALONE, BESIDE, END, LAB, Part, parts_of
+from .idle import Group, idle_group, within
+from .parts import ALONE, BESIDE, END, LAB, MEANWHILE, Part, parts_of
 from .sizes import SIZES, TEST
 from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, StepError, log_of, say
 
@@ -87,31 +88,43 @@ class Run:
 
         :returns: nothing, or where the output of the first part lies that failed
         """
-        at = {place: [part for part in parts if part.place == place] for place in (BESIDE, ALONE, LAB, END)}
+        chosen = tuple(parts)
+        with idle_group() as group:
+            places = {MEANWHILE: ALONE} if group is None else {}
+            at = {place: [part for part in chosen if places.get(part.place, part.place) == place] for place in (BESIDE, ALONE, MEANWHILE, LAB, END)}
+            failed = self._all_of(at[BESIDE], at[ALONE], None)
+            if failed:
+                return failed
+            try:
+                failed = self._all_of(at[MEANWHILE], at[LAB], group)
+            finally:
+                ends = [self.part(part) for part in at[END]]
+            return failed or next((log for log in ends if log), None)
+
+    def _all_of(self, beside: typing.Iterable[Part], parts: typing.Iterable[Part], group: Group) -> Failed:
+        """Run parts one after the other, and others beside them.
+
+        :param group: in which those others are
+        """
         with contextlib.ExitStack() as stack:
-            waits = [stack.enter_context(self.beside(part)) for part in at[BESIDE]]
-            failed = self._first(at[ALONE]) or next((log for log in (wait() for wait in waits) if log), None)
-        if failed:
-            return failed
-        try:
-            failed = self._first(at[LAB])
-        finally:
-            ends = [self.part(part) for part in at[END]]
-        return failed or next((log for log in ends if log), None)
+            waits = [stack.enter_context(self.beside(part, group)) for part in beside]
+            return self._first(parts) or next((log for log in (wait() for wait in waits) if log), None)
 
     def _first(self, parts: typing.Iterable[Part]) -> Failed:
         return next((log for log in map(self.part, parts) if log), None)
 
     @contextlib.contextmanager
-    def beside(self, part: Part) -> typing.Iterator[typing.Callable[[], Failed]]:
+    def beside(self, part: Part, group: Group = None) -> typing.Iterator[typing.Callable[[], Failed]]:
         """Run a part beside others, which have the terminal; unless it is waited for, it ends with them.
 
+        :param group: in which it runs
         :returns: waits for the part, and returns as ``part`` does
         """
         start = time.monotonic()
         log = log_of(f"test {part.name}")
         ended: typing.List[typing.Tuple[float, float]] = []
         command = ("nice", "-n", "19", *part.command)
+        command = within(group, command) if group else command
         # with what it starts: a compiler would go on
         with (
             log.open("wb") as kept,

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pathlib
 import subprocess
@@ -15,7 +16,8 @@ import typing
 import pytest
 
 from dev import parts, test, times
-from dev.parts import ALONE, BESIDE, END, LAB, Part
+from dev.idle import idle_group, within
+from dev.parts import ALONE, BESIDE, END, LAB, MEANWHILE, Part
 from dev.sizes import CHECK
 from dev.steps import StepError
 from dev.times import FILLED, NEW, Time
@@ -104,6 +106,41 @@ def test_parts_run_in_their_places_and_each_has_its_own_times(run: test.Run, cap
     assert by_name["busy"].wall >= 0.3 and not any(time.failed for time in run.times)
     assert (by_name["lab build"].cached, by_name["busy"].cached) == (False, None)
     assert "== lab build, beside what is above: ok" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_what_takes_no_processor_from_guests_runs_beside_the_lab_and_else_before_it(run: test.Run, monkeypatch: pytest.MonkeyPatch, grouped: bool) -> None:
+    asked: typing.List[typing.Sequence[str]] = []
+
+    def within(group: pathlib.Path, command: typing.Sequence[str]) -> typing.Tuple[str, ...]:
+        asked.append((str(group), *command))
+        return tuple(command)
+
+    monkeypatch.setattr(test, "idle_group", lambda: contextlib.nullcontext(pathlib.Path("/group") if grouped else None))
+    monkeypatch.setattr(test, "within", within)
+    chosen = [part_of("long", "import time\ntime.sleep(0.5)", MEANWHILE), part_of("alone", ""), part_of("on", "", LAB), part_of("down", "", END)]
+    assert run.run(chosen) is None
+    assert [time.part for time in run.times] == (["alone", "on", "long", "down"] if grouped else ["long", "alone", "on", "down"])
+    assert [words[:4] for words in asked] == ([("/group", "nice", "-n", "19")] if grouped else [])
+
+
+def test_what_fails_beside_the_lab_fails_the_run_and_the_lab_is_taken_down(run: test.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(test, "idle_group", lambda: contextlib.nullcontext(pathlib.Path("/group")))
+    monkeypatch.setattr(test, "within", lambda _group, command: tuple(command))
+    log = run.run([part_of("wrong", "raise SystemExit(3)", MEANWHILE), part_of("on", "", LAB), part_of("down", "", END)])
+    assert log is not None and log.name == "test-wrong.log" and [time.part for time in run.times] == ["on", "wrong", "down"]
+
+
+def test_a_group_is_made_only_where_there_are_groups(tmp_path: pathlib.Path) -> None:
+    with idle_group([tmp_path, tmp_path / "nowhere"]) as group:
+        assert group is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_that_a_part_starts_is_in_its_group(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "cgroup.procs").write_text("", encoding="ascii")
+    done = subprocess.run(within(tmp_path, (sys.executable, "-c", "import os; print(os.getpid())")), stdout=subprocess.PIPE, text=True, check=True)
+    assert (tmp_path / "cgroup.procs").read_text(encoding="ascii") == done.stdout
 
 
 def test_what_fails_ends_what_runs_beside_it_and_has_its_time(run: test.Run) -> None:
