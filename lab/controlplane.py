@@ -20,7 +20,7 @@ from .processes import Processes, wait_until
 
 API_PORT = 6443
 WEBHOOK_PORT = 9443
-READY_SECONDS = 60
+READY_SECONDS = 300
 HERE = pathlib.Path(__file__).parent
 AUDIT_POLICY = pathlib.Path(__file__).parent / "manifests" / "audit-policy.yaml"
 #: folder of lab/go and Go module whose sources bring custom resource definitions

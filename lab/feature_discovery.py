@@ -23,7 +23,7 @@ MODULE = (gotools.CLUSTER, gotools.DISCOVERY)
 #: namespace and release
 NAME = "node-feature-discovery"
 LABEL = "feature.node.kubernetes.io/network-sriov.capable"
-LABEL_SECONDS = 240
+LABEL_SECONDS = 600
 _WORKERS = "app.kubernetes.io/name=node-feature-discovery,role=worker"
 _VERSION = "nfd.k8s-sigs.io/v1alpha1"
 

@@ -49,6 +49,8 @@ def _guids(node: str, port: str, again: str) -> str:
 
 
 _TOLD = "echo '$bus {}' > /sys/module/mlx5_core/parameters/port"
+#: by the stand-in for mstconfig, which keeps there what waits
+_WAITS, _WAITS_FOR_NOTHING = "mstconfig -d $pci -y set {}", "rm -rf /run/lab/firmware/$pci"
 
 HCA_FAULTS: typing.Tuple[Fault, ...] = (
     _fault("pcie-narrow", "an HCA has 8 lanes of 16", _TOLD.format("pcie_width=8"), "has x8", _TOLD.format("pcie_width=16"), "has x16"),
@@ -87,5 +89,21 @@ HCA_FAULTS: typing.Tuple[Fault, ...] = (
         "has a VF without a driver",
         _VF + "[ -e $$pf/virtfn0/driver ] || bind bind\n",
         "has drivers for its VFs",
+    ),
+    _fault(
+        "firmware-sriov-waits",
+        "the firmware of an HCA has SR-IOV switched off for the next reset",
+        _WAITS.format("SRIOV_EN=False"),
+        "loses its VFs with the next reset",
+        _WAITS_FOR_NOTHING,
+        "waits for nothing",
+    ),
+    _fault(
+        "firmware-ethernet-waits",
+        "the firmware of an HCA has its port switched to Ethernet for the next reset",
+        _WAITS.format("LINK_TYPE_P1=ETH"),
+        "is on Ethernet after the next reset",
+        _WAITS_FOR_NOTHING,
+        "waits for nothing",
     ),
 )

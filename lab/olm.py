@@ -28,7 +28,7 @@ MODULE = ("olm", gotools.LIFECYCLE)
 NAMESPACE = "olm"
 CATALOG = "lab"
 CATALOG_PORT = 50051
-READY_SECONDS = 120
+READY_SECONDS = 300
 _GROUP = "operators.coreos.com"
 #: of the operator, which alone takes its finalizers off
 _OPERATORS = ("SriovNetwork", "SriovIBNetwork", "SriovOperatorConfig")

@@ -23,7 +23,7 @@ from .pki import Pki
 from .processes import Processes, wait_until
 from .run import run
 
-READY_SECONDS = 240
+READY_SECONDS = 600
 NUMA_NODES = 2
 #: where a worker has what its kernel has not of the sysfs of its HCAs
 SYSFS = "/run/lab/sysfs"

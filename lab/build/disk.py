@@ -71,6 +71,7 @@ def disk(umad2sim: pathlib.Path, sealed: bool) -> pathlib.Path:
         shutil.copytree(GUEST / "root", work, dirs_exist_ok=True)
         if not sealed:
             fabric.install(work, umad2sim)
+            shutil.copy2(images.MSTCONFIG, work / "usr/local/bin")
             _add_admin(work)
         _settle(work, (*ENABLED, *(() if sealed else ("ssh.service",))))
         _import_images(work, image_folder)

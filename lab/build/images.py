@@ -29,6 +29,8 @@ DISCOVERY_IMAGE = "localhost/node-feature-discovery:1"
 PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
 NODE_BINARIES = ("sriov-network-operator", "sriov-network-operator-config-cleanup", "sriov-network-config-daemon", "sriovdp")
 DISCOVERY_BINARIES = ("nfd-master", "nfd-worker")
+#: for the workers, the operator and whoever looks at a node through a pod
+MSTCONFIG = LAB / "image/mstconfig"
 #: as whom node feature discovery's own image runs; its chart refuses root
 NOBODY = "65534:65534"
 
@@ -68,6 +70,8 @@ def _tools_root(root: pathlib.Path, umad2sim: pathlib.Path) -> pathlib.Path:
     for link, target in ((fabric.HCAS, "/host/opt/lab/hcas"), ("run/lab", "/host/run/lab")):
         (root / link).parent.mkdir(parents=True, exist_ok=True)
         (root / link).symlink_to(target)
+    (root / "usr/bin").mkdir(parents=True, exist_ok=True)
+    shutil.copy2(MSTCONFIG, root / "usr/bin")
     return root
 
 
@@ -79,7 +83,7 @@ def _node_root(root: pathlib.Path, binaries: typing.Iterable[pathlib.Path], oper
     shutil.copy2(LAB / "image/entrypoint", root / "entrypoint")
     (root / "opt").mkdir()
     shutil.copy2(LAB / "image/cni-shim", root / "opt/cni-shim")
-    shutil.copy2(LAB / "image/mstconfig", root / "usr/bin/mstconfig")
+    shutil.copy2(MSTCONFIG, root / "usr/bin")
     shutil.copytree(operator / "bindata", root / "bindata")
     run(["chmod", "-R", "u+w", root / "bindata"])
     for script in (root / "bindata/scripts").iterdir():

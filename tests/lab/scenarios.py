@@ -431,6 +431,32 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         (Injection("pf-without-sriov", {"worker": "worker-1", "device": "mlx5_0"}),),
     ),
     Scenario(
+        "firmware-waits",
+        PLATFORM,
+        (
+            Expected(
+                "SR-IOV that is off in the firmware after the next reset",
+                "platform.firmware",
+                "worker-1 mlx5_0",
+                ("SRIOV_EN becomes False(0) with the next reset", "reset pending"),
+                "mstconfig -d 0000:3c:00.0 -y set SRIOV_EN=True",
+                "warn",
+            ),
+            Expected(
+                "a port that is on Ethernet after the next reset",
+                "platform.firmware",
+                "worker-1 mlx5_1",
+                ("LINK_TYPE_P1 becomes ETH(2) with the next reset", "reset pending"),
+                "mstconfig -d 0000:4d:00.0 -y set LINK_TYPE_P1=IB",
+                "warn",
+            ),
+        ),
+        (
+            Injection("firmware-sriov-waits", {"worker": "worker-1", "device": "mlx5_0"}),
+            Injection("firmware-ethernet-waits", {"worker": "worker-1", "device": "mlx5_1"}),
+        ),
+    ),
+    Scenario(
         "server-unreachable",
         REACHABILITY,
         (
@@ -952,14 +978,8 @@ ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
         "tests/unit/check/test_returned.py::test_what_is_missing_is_named",
     ),
     Elsewhere(
-        "firmware of an HCA whose next settings differ from its current ones",
-        "no firmware in the lab",
-        "platform.firmware",
-        "tests/unit/check/test_firmware.py::test_what_waits_and_what_is_wrong",
-    ),
-    Elsewhere(
         "one node with another firmware",
-        "no firmware in the lab",
+        "the emulated HCAs have one firmware version",
         "platform.firmware",
         "tests/unit/check/test_firmware.py::test_the_odd_one_is_named_with_what_is_usual",
     ),
