@@ -14,7 +14,7 @@ from .._model.findings import STAGES
 from .._model.load import nearest, to_data
 from .._model.records import OPEN, Record
 from .._model.redact import redact
-from .sources import CHANGES, SOURCES, kinds_of
+from .sources import CHANGES, SHARED, SOURCES, kinds_of
 
 # a clock may be set a little between two invocations
 _CLOCK_SECONDS = 60
@@ -104,8 +104,12 @@ def before(stage: str) -> typing.Tuple[str, ...]:
 
 
 def kept_kinds(resume_from: str) -> typing.Set[str]:
-    """Kinds of facts that the stages before this one were judged by. All others are of what will be run again, and looked at again."""
-    return {*seen_kinds(resume_from), *kinds_of(SOURCES["validate"].values() if resume_from != "validate" else ())}
+    """Kinds of facts that the stages before this one were judged by. All others are of what will be run again, and looked at again.
+
+    So is what nodes show and the stage itself is judged by: whoever has mended what it found goes on there.
+    """
+    kept = {*seen_kinds(resume_from), *kinds_of(SOURCES["validate"].values() if resume_from != "validate" else ())}
+    return kept - kinds_of(source for source in SHARED if source in SOURCES[resume_from].values())
 
 
 def seen_kinds(resume_from: str) -> typing.Set[str]:

@@ -177,11 +177,32 @@ def test_the_first_stage_that_looks_starts_from_nothing(tmp_path: pathlib.Path, 
     assert not [kind for kind in ("vantage_points", "bmcs", "operators") if again.has(kind)]
 
 
-def test_what_only_a_later_stage_was_judged_by_is_looked_at_again() -> None:
-    """A cable that was mended is seen when the run goes on at stage fabric."""
-    assert {"hcas", "clock"} <= resume.kept_kinds("fabric") and not {"subnets", "topologies", "vantage_points", "platform"} & resume.kept_kinds("fabric")
-    assert {"subnets", "topologies", "vantage_points"} <= resume.kept_kinds("platform") and "platform" not in resume.kept_kinds("platform")
+def test_what_a_stage_is_judged_by_is_looked_at_again_where_the_run_goes_on() -> None:
+    """A cable that was mended is seen when the run goes on at stage fabric, although stage discover was judged by the HCAs as well."""
+    assert "clock" in resume.kept_kinds("fabric") and not {"hcas", "subnets", "topologies", "vantage_points", "platform"} & resume.kept_kinds("fabric")
+    assert {"topologies", "vantage_points"} <= resume.kept_kinds("platform") and not {"hcas", "subnets", "platform"} & resume.kept_kinds("platform")
+    assert {"platform", "hcas_after_network"} <= resume.kept_kinds("bandwidth")
+    assert not {"hcas", "subnets", "topologies", "vantage_points"} & resume.kept_kinds("bandwidth")
     assert resume.kept_kinds("validate") == set() and "controller" in resume.kept_kinds("discover")
+
+
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "validate"])
+def test_what_is_looked_at_again_is_asked_of_the_nodes(tmp_path: pathlib.Path, stage: str, fabrics: typing.Any) -> None:
+    wishes = {"fabrics": fabrics(), "waivers": None, "cluster": None}
+    folder = FactFolder(str(tmp_path), "run-1")
+    folder.begin(dataclasses.replace(START, **wishes))
+    kinds = {source.kind for source in sources.SHARED}
+    for kind in kinds:
+        for node in START.nodes:
+            folder.write(kind, node, {})
+    folder.write("vantage_points", value=list(START.nodes))
+    for item in records().values():
+        write_record(str(tmp_path / "stages"), dataclasses.replace(item, started=now()))
+    options = {**wishes, "stage": stage, "resume_from": stage, "facts_max_age": 60, "report_dir": str(tmp_path)}
+    again = _frame.resume_run(options, START.nodes, False)
+    begun = _frame.begin(options, again, False)
+    judged_by = {source.kind for source in sources.SHARED if source in sources.SOURCES[stage].values()}
+    assert judged_by <= set(begun["look"]) and (begun["go"] or not judged_by), begun["lines"]
 
 
 def test_the_age_is_that_of_the_facts_whatever_the_records_say(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
