@@ -305,6 +305,12 @@ def test_addresses_and_ports_that_rdma_cm_refuses(kind: str, why: str, remedy: s
     assert finding.status == "fail" and why in finding.why and remedy in finding.remedy
 
 
+def test_gids_of_zeros_name_the_interface_of_the_pod() -> None:
+    finding = found(facts(pair("a", "b", None, failure="no_gid"), pair("b", "a")), "measured", AB, ETHERNET)
+    assert finding.status == "fail" and "its network interface is of another device" in finding.why
+    assert "gid_attrs/ndevs" in finding.remedy and "the master of a macvlan network must be the device's own interface" in finding.remedy
+
+
 ETHERNET = intent({"profile": "sriov_ethernet"})
 #: words that mislead on InfiniBand
 ROCE = re.compile(r"\bPFC\b|\bECN\b|flow control|\bMTU\b|\bDSCP\b|4791|RoCE|iWARP|GID type|GID index")

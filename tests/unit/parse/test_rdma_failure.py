@@ -146,6 +146,15 @@ def test_warnings_of_libibverbs_explain_why_there_is_no_device(text: str, kind: 
     assert ("no userspace device-specific driver found" in failure.evidence) is (kind == "provider_missing")
 
 
+def test_gids_of_zeros_are_none() -> None:
+    text = (PUBLIC / "perftest-zero-gid.txt").read_text()
+    assert classify(1, False, text) == Failure("no_gid", "Failed to modify QP 218 to RTR; GID of zeros: local and remote")
+    zero, one = "GID: 00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00", "GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:00:00:02"
+    first, second = text.split("remote address")
+    assert classify(1, False, f"{first}remote address{second.replace(zero, one)}") == Failure("no_gid", "Failed to modify QP 218 to RTR; GID of zeros: local")
+    assert classify(1, False, text.replace(zero, one)) == Failure("gid", "Failed to modify QP 218 to RTR")
+
+
 @pytest.mark.parametrize("status", completions.STATUSES)
 @pytest.mark.parametrize("form", ["Failed status {number}: wr_id 0 syndrom 0x81", "Failed status-{text} ({number}): wr_id 0 syndrom 0x81"])
 def test_each_completion_status_is_a_kind_of_its_own(status: int, form: str) -> None:

@@ -62,6 +62,14 @@ CAUSES: typing.Dict[str, Cause] = {
         "The transfer ended with an error whose status is not known here.",
         "Read the status beside 'measured', and dmesg of both nodes. Use one perftest, message size and options at both ends.",
     ),
+    "no_gid": Cause(
+        "The RDMA device has no GID in the pod: its network interface is of another device, or in another network namespace.",
+        "In the pod compare rdma link, ip addr and cat /sys/class/infiniband/*/ports/1/gid_attrs/ndevs/*: the interface of the network must be that of the "
+        "RDMA device.",
+        "Give the pod the virtual function of that network by one resource (resource_name), and set its GUIDs.",
+        "Let the network and the resource be of one HCA: the master of a macvlan network must be the device's own interface (a bond with its RoCE device). "
+        "Select the same one for the device plugin.",
+    ),
     "peer_gone": Cause(
         "The other end ended in the middle of the run.",
         "See why the other pod ended: kubectl describe pod, and dmesg of its node for a process that was killed.",

@@ -26,6 +26,7 @@ _OwnKind = typing.Literal[
     "port_down",
     "memlock",
     "gid",
+    "no_gid",
     "completion",
     "peer_gone",
     "not_closed",
@@ -63,6 +64,9 @@ LOST = frozenset(("exec_lost", "not_closed", "disconnected", "no_measurement", "
 _STATUS = r"(?:Failed status(?: |-[^\n()]{0,100}\()|cq completion failed status )([0-9]{1,3})\b"
 #: perftest's line before it, which names the end
 _END = re.compile(r"Completion with error at (?:client|server)")
+
+#: perftest's line of an end, and of its GID: 16 numbers, some versions with more than two digits
+_ADDRESS = re.compile(r"(local|remote) address: [^\n]{0,200}\n\s{0,20}GID: ([0-9a-fA-F:]{31,63})")
 
 _TOOL = "(?:rping|ib_write_bw|iperf3)"
 _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
@@ -142,6 +146,8 @@ def _of_tool(exit_code: typing.Optional[int], timed_out: bool, text: str) -> Fai
         if found:
             return found
         match = re.search(pattern, text) if pattern is not _STATUS else None
+        if match and kind == "gid":
+            return _of_gids(text, _line(text, match.start()))
         if match:
             return Failure(kind, _line(text, match.start())[:300])
     if timed_out:
@@ -166,6 +172,15 @@ def _completion(kind: Kind, text: str) -> typing.Optional[Failure]:
         return None
     ends = [match[0] for match in _END.finditer(text, 0, start)]
     return Failure(completions.STATUSES[wanted].kind, ": ".join([*ends[-1:], _line(text, start)])[:300])
+
+
+def _of_gids(text: str, evidence: str) -> Failure:
+    """Return the failure of queue pairs that could not be connected: by a GID of zeros, which names no address, or by two that do not fit."""
+    ends = _ADDRESS.findall(text)
+    zero = [end for end, gid in ends if not gid.strip("0:")]
+    if not zero:
+        return Failure("gid", evidence[:300])
+    return Failure("no_gid", f"{evidence}; GID of zeros: {' and '.join(dict.fromkeys(zero))}"[:300])
 
 
 def _line(text: str, start: int) -> str:
