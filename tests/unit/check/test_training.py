@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import WH
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training import channels
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.channels import CAUSES, judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.completions import STATUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
     Link,
@@ -30,7 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Intent, Ipam, Network, Select, Training
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclCommunicator, NcclDevice, NcclLog, PodFunction, TrainingPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclCommunicator, NcclDevice, NcclLog, NcclProblem, PodFunction, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_problem
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
@@ -370,6 +371,73 @@ def test_problems(text: str, status: str) -> None:
     (finding,) = found(check(intent(), facts(log=log)), "problem", status)
     assert "(2 times)" in finding.measured and finding.subject.startswith("job-worker-0 line ")
     assert finding.status == WARN or "memlock" in finding.why
+
+
+PUBLIC = FIXTURES.parent / "public"
+ON_INFINIBAND = "job-worker-0:100:200 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>"
+#: what concerns RoCE alone
+ROCE = ("PFC", "ECN", "MTU", "RoCE", "GID index")
+
+
+def problems_of(*lines: str) -> typing.List[Finding]:
+    """Findings on the problems of a log."""
+    return [finding for finding in judge_log(parse_text("".join(f"{line}\n" for line in lines)), None, True) if finding.check == "training.problem"]
+
+
+def failed_completion(words: str) -> str:
+    return f"job-worker-0:100:200 [0] transport/net_ib.cc:2244 NCCL WARN NET/IB: Got completion from peer {words}"
+
+
+def test_completions_between_two_hcas_of_one_pod_name_the_route_inside_of_the_node() -> None:
+    lost, flushed = problems_of(*(PUBLIC / "nccl-one-pod.txt").read_text().splitlines())
+    assert lost.status == FAIL and "(2 times)" in lost.measured
+    ends = "(fd00:0:9000:5000:4:200:3:ff22 to fd00:0:9000:5000:4:200:3:ff1f)"
+    assert lost.why == f"Both ends are in one pod, and packets between two of its HCAs do not arrive {ends}: the node has no route between them (status 12)."
+    assert "NCCL_P2P_DISABLE" in lost.remedy and "CNI plugin sbr" in lost.remedy and "PFC" not in lost.remedy
+    # of the same queue pair, later
+    assert flushed.status == WARN and "this is a consequence" in flushed.why
+
+
+def test_completions_between_two_hosts_name_both_ends_and_roce() -> None:
+    lost, flushed = problems_of(*(PUBLIC / "nccl-two-nodes.txt").read_text().splitlines())
+    assert lost.status == FAIL and "(status 12)" in lost.why and lost.why.endswith(" From ::ffff:198.51.100.3 to ::ffff:198.51.100.5.")
+    assert "PFC (dcb pfc show)" in lost.remedy and "ibqueryerrors" not in lost.remedy
+    assert flushed.status == WARN
+
+
+def test_gids_of_two_subnets_need_a_route() -> None:
+    text = "192.0.2.5<53908> with status=12 opcode=129 len=0 vendor err 129 (Recv) localGid ::ffff:10.0.1.3 remoteGids::ffff:10.0.2.3 hca mlx5_10"
+    (finding,) = problems_of(failed_completion(text))
+    assert "the two GIDs are of two subnets (::ffff:10.0.1.3 to ::ffff:10.0.2.3, mlx5_10)" in finding.why
+    assert "ip route get ADDRESS from ADDRESS" in finding.remedy and "NCCL_CROSS_NIC=0" in finding.remedy and "PFC" not in finding.remedy
+
+
+def test_no_advice_on_roce_is_given_on_infiniband() -> None:
+    network = "job-worker-0:100:200 [0] NCCL INFO Using network IB"
+    (finding,) = problems_of(ON_INFINIBAND, network, failed_completion("10.0.0.2<5> with status=12 opcode=1 len=0 vendor err 129 (Send) hca mlx5_0"))
+    assert finding.status == FAIL and "ibqueryerrors" in finding.remedy
+    assert not any(word in finding.why + finding.remedy for word in ROCE)
+
+
+def test_flushed_requests_alone_are_a_failure() -> None:
+    (finding,) = problems_of(failed_completion("10.0.0.2<5> with status=5 opcode=1 len=0 vendor err 249 (Recv)"))
+    assert finding.status == FAIL and "Find the first error of the same queue pair" in finding.remedy
+
+
+@pytest.mark.parametrize("status", [status for status in STATUSES if status not in (5, 12)])
+def test_each_completion_status_has_a_cause(status: int) -> None:
+    (finding,) = problems_of(failed_completion(f"10.0.0.2<5> with status={status} opcode=1 len=0 vendor err 81 (Send)"))
+    assert finding.status == FAIL and f"tatus {status}" in finding.why and finding.remedy
+
+
+def test_a_status_that_is_not_known_is_a_failure() -> None:
+    (finding,) = problems_of(failed_completion("10.0.0.2<5> with status=99 opcode=1 len=0 vendor err 81 (Send)"))
+    assert (finding.status, finding.why) == (FAIL, "A transfer over the network ended with an error.")
+
+
+def test_a_kind_of_an_earlier_version_is_judged_by_its_text() -> None:
+    problem = NcclProblem("retry", "NET/IB: Got completion from peer 10.0.0.1<5> with status=12 opcode=1 len=0 vendor err 129 (Send)", "", ("h",), 1, 1)
+    assert channels.check_problem(problem, NcclLog(problems=(problem,))).status == FAIL
 
 
 def test_every_kind_of_problem_has_a_cause() -> None:

@@ -250,6 +250,11 @@ TEXT: typing.Dict[str, Text] = {
     "job.nccl_log.parse": Text(lambda text: seen_in(parser("job.nccl_log.parse")(line + "\n" for line in text.split("\n"))), seeds("nccl/*.txt"), ((),)),
     "job.nccl_log.parse_text": Text(lambda text: seen_in(parser("job.nccl_log.parse_text")(text)), seeds("nccl/*.txt"), ((),)),
     "job.nccl_problem.classify": Text(parser("job.nccl_problem.classify"), ["Call to ibv_reg_mr failed with error Cannot allocate memory"], ("",)),
+    "job.nccl_problem.completion": Text(
+        parser("job.nccl_problem.completion"),
+        ["NET/IB: Got completion from peer 10.0.0.1<5> with status=12 opcode=1 len=0 vendor err 129 (Send) localGid fe80::1 remoteGidsfe80::2 hca mlx5_0"],
+        (None,),
+    ),
     "pods.perftest.parse": Text(parser("pods.perftest.parse"), seeds("perftest-*/ib_write_bw*.stdout")),
     "pods.iperf3.parse": Text(parser("pods.iperf3.parse"), seeds("iperf3-*/*.client.stdout")),
     "pods.iperf3.error": Text(parser("pods.iperf3.error"), seeds("iperf3-*/*.client.stdout"), ("",)),

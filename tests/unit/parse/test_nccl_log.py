@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, NcclRank
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_problem import classify
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_problem import Completion, classify, completion
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import RELEASES, Job
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl"
@@ -304,9 +304,9 @@ def test_beginning_that_is_missing() -> None:
         ("Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory", "memlock"),
         ("Call to ibv_create_cq failed with error Cannot allocate memory errno 12", "memlock"),
         ("Call to ibv_reg_mr failed with error Bad address", "peer_memory"),
-        ("NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129", "retry"),
-        ("NET/IB: Got completion from peer 10.0.0.1<55921> with status=12 opcode=1 len=0 vendor err 129 (Send)", "retry"),
-        ("NET/IB: Got completion from peer 10.0.0.1<5> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129", "retry"),
+        ("NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129", "completion"),
+        ("NET/IB: Got completion from peer 10.0.0.1<55921> with status=12 opcode=1 len=0 vendor err 129 (Send)", "completion"),
+        ("NET/IB: Got completion from peer 10.0.0.1<5> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129", "completion"),
         ("NET/IB : Got completion from peer 10.0.0.1<5> with error 4, opcode 8983, len 0, vendor err 81", "completion"),
         ("NET/IB : mlx5_0:1 Got async event : port error", "async_event"),
         ("Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1", "queue_pair"),
@@ -326,6 +326,57 @@ def test_beginning_that_is_missing() -> None:
 )
 def test_known_problems(text: str, kind: str) -> None:
     assert classify(text) == kind
+
+
+PUBLIC = pathlib.Path(__file__).parent.parent / "fixtures/public"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129", Completion(12)),
+        ("NET/IB : Got completion from peer 10.0.0.1<5> with error 4, opcode 8983, len 0, vendor err 81", Completion(4, "10.0.0.1")),
+        ("NET/IB: Got completion from peer 10.0.0.1<5> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129", Completion(12, "10.0.0.1")),
+        (
+            "NET/IB: Got completion from peer fd00::1<5> with status=13 opcode=1 len=0 vendor err 129 (Send) hca mlx5_0",
+            Completion(13, "fd00::1", device="mlx5_0"),
+        ),
+        ("NET/IB : Got completion of something", None),
+        ("Call to ibv_modify_qp failed", None),
+    ],
+)
+def test_failed_completions(text: str, found: typing.Optional[Completion]) -> None:
+    assert completion(text) == found
+
+
+def test_failed_completions_of_public_reports_name_both_ends() -> None:
+    problems = parse_text((PUBLIC / "nccl-two-nodes.txt").read_text()).problems
+    ends = ("192.0.2.5", "::ffff:198.51.100.3", "::ffff:198.51.100.5", "mlx5_10")
+    assert [completion(problem.text) for problem in problems] == [Completion(12, *ends), Completion(5, *ends)]
+    problems = parse_text((PUBLIC / "nccl-one-pod.txt").read_text()).problems
+    first = Completion(12, "10.0.0.36", "fd00:0:9000:5000:4:200:3:ff22", "fd00:0:9000:5000:4:200:3:ff1f")
+    # those of one status and one cause are alike
+    assert [(completion(problem.text), problem.count) for problem in problems] == [
+        (first, 2),
+        (first._replace(status=5, local_gid="fd00:0:9000:5000:4:200:3:ff21", remote_gid="fd00:0:9000:5000:4:200:3:ff20"), 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("local", "remote", "crosses"),
+    [
+        ("::ffff:10.0.1.3", "::ffff:10.0.2.3", True),
+        ("::ffff:10.0.1.3", "::ffff:10.0.1.4", False),
+        ("fd00:0:0:1::3", "fd00:0:0:2::3", True),
+        ("fd00:0:0:1::3", "fd00:0:0:1::4", False),
+        ("fe80::1", "::ffff:10.0.1.3", True),
+        ("", "::ffff:10.0.1.3", False),
+        ("::ffff:10.0.1.3", "", False),
+        ("no GID", "::ffff:10.0.1.3", False),
+    ],
+)
+def test_two_gids_of_two_subnets(local: str, remote: str, crosses: bool) -> None:
+    assert Completion(12, "10.0.0.1", local, remote).crosses_subnets is crosses
 
 
 def test_problems_that_are_alike_are_one() -> None:

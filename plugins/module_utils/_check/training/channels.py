@@ -10,8 +10,12 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.completions import FLUSHED
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.nccl import NcclCommunicator, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
+from ..._parse.job.nccl_problem import Completion, completion
+from ..fleet.cause import Link
+from ..fleet.completions import completion_of
 
 #: kind of a problem (_parse/job/nccl_problem.py): status, cause and remedy
 CAUSES: typing.Dict[str, typing.Tuple[Status, str, str]] = {
@@ -31,15 +35,10 @@ CAUSES: typing.Dict[str, typing.Tuple[Status, str, str]] = {
         "The HCA could not register memory of the GPU: neither nvidia-peermem nor DMA-BUF works here.",
         "Load nvidia_peermem on the node (driver.rdma.enabled of the ClusterPolicy), or install the open kernel driver, which has DMA-BUF.",
     ),
-    "retry": (
-        FAIL,
-        "Packets were lost until the retries were used up (status 12): the other end is gone, or the path loses them.",
-        "Find the rank that failed first in the log. Without one, check error counters and MTU; on RoCE priority flow control and GID index.",
-    ),
     "completion": (
         FAIL,
         "A transfer over the network ended with an error.",
-        "See the status in the text. Error 4 with GPUDirect RDMA: ACS or the IOMMU is on between GPU and HCA.",
+        "Read the status in the text, and dmesg of both nodes at that time.",
     ),
     "async_event": (FAIL, "The HCA reported an event while the job ran: a port went down, or a queue pair failed.", "See dmesg of the node and the link."),
     "queue_pair": (
@@ -68,6 +67,11 @@ CAUSES: typing.Dict[str, typing.Tuple[Status, str, str]] = {
     "": (WARN, "NCCL warns of it, and it is not known here whether it matters.", "Read the text; the channels show what it did to the transport."),
 }
 
+#: kinds of failed completions; earlier versions had one of its own for status 12
+_COMPLETIONS = ("completion", "retry")
+#: statuses of packets that were lost
+_LOSSES = (12, 20)
+_FIRST = "Find the rank that failed first in the log."
 #: ranks or channels that a text names, as spans
 _SHOWN = 12
 _ON = "Set NCCL_DEBUG=INFO in every process, and keep NCCL_DEBUG_SUBSYS unset or with INIT and NET in it."
@@ -108,7 +112,7 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> ty
             over = [route for route in rank.routes if route.transport in ("NET", "COLLNET") and route.via != "Socket"]
             if over:
                 findings.append(_gpu_direct(subject, over, process, gpu_direct))
-    return findings + [_problem(problem) for problem in log.problems]
+    return findings + [check_problem(problem, log) for problem in log.problems]
 
 
 def subject_of(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]) -> str:
@@ -243,12 +247,67 @@ def _gpu_direct(subject: str, over: typing.Sequence[NcclRoute], process: NcclPro
     return Finding("training.gpu_direct", subject, FAIL, measured, expected, why, remedy)
 
 
-def _problem(problem: NcclProblem) -> Finding:
+def check_problem(problem: NcclProblem, log: NcclLog) -> Finding:
+    """Return the finding on a problem of the log."""
     # a log that another version has read may name a kind that this one does not know
     status, why, remedy = CAUSES.get(problem.kind, CAUSES[""])
+    failed = completion(problem.text) if problem.kind in _COMPLETIONS else None
+    if failed is not None:
+        status, why, remedy = _failed_completion(failed, problem, log)
     where = f"{', '.join(problem.hosts[:3]) or 'job'} line {problem.line}"
     measured = problem.text + (f" ({problem.count} times)" if problem.count > 1 else "")
     return Finding("training.problem", where, status, measured, "no warning", why, remedy)
+
+
+def _failed_completion(failed: Completion, problem: NcclProblem, log: NcclLog) -> typing.Tuple[Status, str, str]:
+    """Return status, cause and remedy of a failed completion."""
+    known = completion_of(failed.status)
+    if known is None:
+        return CAUSES["completion"]
+    if failed.status == FLUSHED and _has_cause(log):
+        return WARN, *known.on("")
+    if failed.status not in _LOSSES:
+        return FAIL, *known.on(_link_of(failed, problem, log))
+    ends = f" ({failed.local_gid} to {failed.remote_gid}{f', {failed.device}' if failed.device else ''})" if failed.remote_gid else ""
+    if _is_in_one_pod(failed, problem, log):
+        why = f"Both ends are in one pod, and packets between two of its HCAs do not arrive{ends}: the node has no route between them (status {failed.status})."
+        remedy = (
+            "Let ranks of one pod use NVLink or shared memory: take NCCL_P2P_DISABLE and NCCL_SHM_DISABLE out of the job, and mount memory at /dev/shm. "
+            "Otherwise give each interface of the pod a routing table of its own (CNI plugin sbr), and see ip route get ADDRESS from ADDRESS in the pod."
+        )
+        return FAIL, why, remedy
+    if failed.crosses_subnets:
+        why = f"Packets were lost (status {failed.status}), and the two GIDs are of two subnets{ends}: without a route nothing arrives."
+        remedy = (
+            "See in the pod whether there is a route: ip route get ADDRESS from ADDRESS. Where rails are subnets of their own without routes between them, let "
+            "NCCL stay on its rail (NCCL_CROSS_NIC=0), and give all pods their rails in one order. The GID index must choose GIDs of one kind at both ends."
+        )
+        return FAIL, why, remedy
+    why, remedy = known.on(_link_of(failed, problem, log))
+    return FAIL, f"{why}{f' From {failed.local_gid} to {failed.remote_gid}.' if failed.remote_gid else ''}", f"{_FIRST} {remedy}"
+
+
+def _has_cause(log: NcclLog) -> bool:
+    """Whether the log has a failed completion that is no consequence."""
+    seen = (completion(problem.text) for problem in log.problems if problem.kind in _COMPLETIONS)
+    return any(failed is not None and failed.status != FLUSHED for failed in seen)
+
+
+def _processes_of(problem: NcclProblem, log: NcclLog) -> typing.List[NcclProcess]:
+    return [process for process in log.processes if process.host in problem.hosts[:1]]
+
+
+def _is_in_one_pod(failed: Completion, problem: NcclProblem, log: NcclLog) -> bool:
+    return bool(failed.peer) and any(process.oob_address == failed.peer for process in _processes_of(problem, log))
+
+
+def _link_of(failed: Completion, problem: NcclProblem, log: NcclLog) -> Link:
+    """Return the link layer of the HCA of a failed completion; empty where the log does not say, or the host has both. NCCL writes GIDs of Ethernet alone."""
+    if failed.local_gid:
+        return "Ethernet"
+    devices = [device for process in _processes_of(problem, log) for device in process.devices]
+    links = {device.link for device in devices if failed.device in device.name.split("+")} or {device.link for device in devices}
+    return "InfiniBand" if links == {"IB"} else "Ethernet" if links == {"RoCE"} else ""
 
 
 def _summary(rank: NcclRank) -> str:

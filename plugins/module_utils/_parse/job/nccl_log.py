@@ -19,7 +19,7 @@ import re
 import typing
 
 from ..._model.nccl import MOST_CHANNELS, RANKS, NcclCommunicator, NcclDevice, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
-from .nccl_problem import classify
+from .nccl_problem import classify, completion
 
 _INFO, _WARN = " NCCL INFO ", " NCCL WARN "
 #: host, process and thread, behind whatever stands before them; a GPU; and of a warning its place
@@ -536,11 +536,17 @@ class _Reader:
         if head is None or _INFO in message or _WARN in message:
             self._torn += 1
             return
-        self._problem(head[1], head[4] or "", message)
+        process = self._processes.get((head[1], int(head[2])))
+        self._problem(head[1], head[4] or "", message, (process.oob[1], process.bootstrap[1]) if process else ())
 
-    def _problem(self, host: str, place: str, text: str) -> None:
+    def _problem(self, host: str, place: str, text: str, own: typing.Sequence[str] = ()) -> None:
+        """:param own: addresses of the process"""
         kind, short = classify(text), text[:500]
         key = kind, kind or re.sub(r"[0-9]+|0x[0-9a-f]+", "#", short)
+        failed = completion(text) if kind == "completion" else None
+        if failed is not None:
+            # those of one status are alike, apart from the ones that have another cause
+            key = kind, f"{failed.status} {bool(failed.peer) and failed.peer in own} {failed.crosses_subnets}"
         seen = self._problems.get(key)
         if seen is not None:
             hosts = seen.hosts if host in seen.hosts or not host or len(seen.hosts) >= _HOSTS else (*seen.hosts, host)
