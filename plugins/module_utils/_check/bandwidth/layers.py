@@ -13,6 +13,7 @@ import typing
 from ..._model.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import Hca, ObservedHcas, PcieLink
+from ..fleet.vendors import link_command, priorities_command
 from .bounds import Bound, far, limited
 from .floors import Ground, gbps
 
@@ -71,7 +72,7 @@ def _judged(ground: Ground, subject: str, pair: PairLayers, bound: Least, hcas: 
             remedy = f"{_to_measure(missing)} {' '.join(dict.fromkeys(cause.remedy for cause in causes))}".strip()
             whole = steps[0].layer in lost
             return Finding(_CHECK, subject, UNKNOWN if whole else FAIL, measured, expected, _with(why, causes), remedy)
-        remedy = " ".join(dict.fromkeys(cause.remedy for cause in causes)) or _remedy(lost[0], at)
+        remedy = " ".join(dict.fromkeys(cause.remedy for cause in causes)) or _remedy(lost[0], at, hcas)
         return Finding(_CHECK, subject, FAIL, measured, expected, _with(f"{told} What loses is {alternatives}.{unseen} {known}", causes), remedy)
     if missing:
         why = f"No figure falls by more than {100 - 100 * TOLERANCE:.0f} % at a step that was measured.{unseen} {known}"
@@ -269,13 +270,15 @@ def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
     return f"Have these steps measured, and run stage bandwidth again: {'; '.join(f'{STEPS[step.layer]} ({step.why})' for step in missing)}." if missing else ""
 
 
-def _remedy(layer: LayerName, step: LayerStep) -> str:
+def _remedy(layer: LayerName, step: LayerStep, hcas: Hcas) -> str:
     """Where nothing known explains the loss."""
     pair = " and ".join(dict.fromkeys((step.client.node, step.server.node)))
-    address = step.client.function or "ADDRESS"
+    address, hca = step.client.function or "ADDRESS", _hca(hcas, step.client)
+    infiniband = hca is not None and any(port.link_layer == "InfiniBand" for port in hca.all_ports)
+    errors = "ibqueryerrors" if infiniband else "ethtool -S INTERFACE"
     return {
-        "pf_host": f"On {pair}: see errors and cable with ibqueryerrors and mlxlink -d {address} -c -m, and the slot with lspci -vv -s {address}.",
-        "vf_host": f"On {pair}: see limits with ip -d link show, devlink port function rate show, and the QoS of the port with mlnx_qos -i PF.",
+        "pf_host": f"On {pair}: see errors and cable with {errors} and {link_command(hca, address)}, and the slot with lspci -vv -s {address}.",
+        "vf_host": f"On {pair}: see limits with ip -d link show, devlink port function rate show, and the QoS of the port with {priorities_command(hca)}.",
         "vf_pod": f"On {pair}: see the VF with ip -d link show, tc qdisc show in the pod, its CPUs and limits with kubectl describe pod, and raise pods.cpu.",
         "gpu_pod": f"On {pair}: see the way to the GPU with nvidia-smi topo -m, and switch ACS off on bridges between them: lspci -vvv | grep ACSCtl.",
     }[layer]

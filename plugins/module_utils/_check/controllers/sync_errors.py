@@ -44,9 +44,9 @@ _TEXTS: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     ),
     (
         r"sriov_numvfs: no space left on device",
-        "The function has no interrupt vectors (MSI-X) left for its virtual functions. On machines with many CPUs the driver ice takes them all for itself.",
+        "The function has no interrupt vectors (MSI-X) left for its virtual functions. With many CPUs the physical function takes them all for its own queues.",
         f"{_DMESG} ('MSI-X interrupts available for SR-IOV'). Limit the vectors of the physical function: devlink dev param set pci/ADDRESS name "
-        "msix_vec_per_pf_max value 64 cmode driverinit, then devlink dev reload pci/ADDRESS (ice of Linux 6.15 and newer; older ones: the vendor's driver). "
+        "msix_vec_per_pf_max value 64 cmode driverinit, then devlink dev reload pci/ADDRESS (newer drivers: see devlink dev param show pci/ADDRESS). "
         "Otherwise lower virtual_functions.",
     ),
     (

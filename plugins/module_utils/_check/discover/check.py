@@ -17,7 +17,7 @@ from ..._model.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
 from ..._model.intent import Fabric, Intent
 from ..._model.load import nearest
 from ..._model.profiles import is_infiniband, moves, owns_rdma, traits
-from ..fleet import answers, why_no_sriov
+from ..fleet import answers, vendors, why_no_sriov
 from ..fleet.hcas_of_fabric import candidates, selects
 from . import clock
 
@@ -141,8 +141,7 @@ def _check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
             why, remedy = "Whether a driver is bound could not be read.", f"See the finding discover.read of {name}."
             return Finding("discover.driver", subject, UNKNOWN, "not known", expected, why, remedy)
         why = f"No driver is bound to the function {hca.pci.address} [{hca.pci.vendor}:{hca.pci.device}]."
-        remedy = "Load it (modprobe mlx5_core for NVIDIA's); lspci -k shows which modules know it, dmesg why they do not take it."
-        return Finding("discover.driver", subject, FAIL, "no driver", expected, why, remedy)
+        return Finding("discover.driver", subject, FAIL, "no driver", expected, why, vendors.load_driver([hca]))
     if driver == "vfio-pci":
         why = "The function is given away as a whole, to a virtual machine or to a program of its own, so the node can't use it."
         remedy = f"Take it back: driverctl unset-override {hca.pci.address if hca.pci else ''}, or end what holds it."
@@ -152,8 +151,8 @@ def _check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
     if rdma and not hca.rdma_device and held:
         return ok("discover.driver", subject, f"{driver}, {held} in a pod", expected)
     if rdma and not hca.rdma_device and carrier is None:
-        why, remedy = f"The driver {driver} has made no RDMA device of it.", "Load the RDMA driver (modprobe mlx5_ib); see dmesg for this function."
-        return Finding("discover.driver", subject, FAIL, f"{driver}, no RDMA device", expected, why, remedy)
+        why = f"The driver {driver} has made no RDMA device of it."
+        return Finding("discover.driver", subject, FAIL, f"{driver}, no RDMA device", expected, why, vendors.load_rdma([hca]))
     shown = f", in a bond with {carrier.name}" if carrier else ""
     return ok("discover.driver", subject, f"{driver or 'no PCI function'}{f', {hca.rdma_device}' if hca.rdma_device else shown}", expected)
 
@@ -167,7 +166,7 @@ def _check_sriov(name: str, hca: Hca) -> Finding:
         why, remedy = "sriov_totalvfs is there and could not be read.", f"See the finding discover.read of {name}."
         return Finding("discover.sriov", subject, UNKNOWN, "not read", expected, why, remedy)
     if hca.sriov.total == 0:
-        why, remedy = "Firmware: the function has SR-IOV and makes no VF.", "Set NUM_OF_VFS in its firmware (mstconfig), then power-cycle."
+        why, remedy = "Firmware: the function has SR-IOV and makes no VF.", vendors.more_functions(hca)
         return Finding("discover.sriov", subject, FAIL, "0 VFs at most", expected, why, remedy)
     return ok("discover.sriov", subject, f"{hca.sriov.total} VFs at most", expected)
 
@@ -179,16 +178,24 @@ def _why_too_few(node: NodeHcas) -> typing.Tuple[str, str]:
         driverless = [hca for hca in bare if hca.pci and not hca.pci.driver]
         names = ", ".join(_describe(hca) for hca in bare)
         if driverless:
-            return (f"These HCAs have no driver: {names}.", "Load the driver (mlx5_core), or see dmesg for why it does not take them.")
-        return (f"These HCAs have a driver but no RDMA device: {names}.", "Load the RDMA driver (mlx5_ib); see dmesg.")
+            return (f"These HCAs have no driver: {names}.", vendors.load_driver(driverless))
+        return (f"These HCAs have a driver but no RDMA device: {names}.", vendors.load_rdma(bare))
     ethernet = [hca for hca in node.hcas if not hca.is_virtual and hca.ports and all(port.link_layer == "Ethernet" for port in hca.ports)]
     if ethernet:
         names = ", ".join(_describe(hca) for hca in ethernet)
-        return (f"These are set to Ethernet: {names}.", "Set their link type to InfiniBand (mstconfig LINK_TYPE_P1=1) if they are meant, and reboot.")
+        return (f"These are set to Ethernet: {names}.", _to_infiniband(ethernet))
     return (
         "The node shows no further InfiniBand HCA: it is not there, not seated, or switched off.",
         "Compare with lspci -nn on the node; correct select and hcas_per_node if the intent is wrong.",
     )
+
+
+def _to_infiniband(hcas: typing.Sequence[Hca]) -> str:
+    able = [hca for hca in hcas if hca.pci and vendors.vendor_of(hca) is vendors.NVIDIA]
+    if not able:
+        return "They have no InfiniBand; look for the HCAs that have, with lspci -nn on the node."
+    address = able[0].pci.address if len(able) == 1 and able[0].pci else "ADDRESS"
+    return f"If they are meant, set their link type to InfiniBand (mstconfig -d {address} set LINK_TYPE_P1=1), and reboot."
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,10 @@ _DRIVER = "Read dmesg of the node at that time, and update the HCA's firmware an
 _NO_SUCH_TRANSPORT = "The HCA reported a status of the transport RD, which no program uses: its firmware, its driver or the provider in the image is faulty."
 _PEER_LOG = "Read the output of the other end, which names its own error, and dmesg of its node."
 _ON_INFINIBAND = "Read the error counters of the links on the path (ibqueryerrors), and the log of the subnet manager for that time."
-_ON_ROCE = "Compare MTU (ip link), PFC (dcb pfc show) and ECN at both ends and at the switches, and the GID index at both ends (show_gids)."
+_ON_ROCE = (
+    "Compare MTU (ip link), PFC (dcb pfc show) and ECN at both ends and at the switches, and the GID types of both ends "
+    "(/sys/class/infiniband/*/ports/*/gid_attrs/types)."
+)
 
 #: by kind of a status (_model/completions.py)
 COMPLETIONS: typing.Mapping[str, Cause] = {

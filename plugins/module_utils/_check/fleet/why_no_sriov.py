@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.hca import Hca, SriovAbsence
+from . import vendors
 
 _ABSENT = "sriov_totalvfs is absent"
 _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], typing.Tuple[str, str]] = {
@@ -16,7 +17,7 @@ _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], typing.Tuple[str, str]] =
     ),
     "off": (
         f"Firmware: {_ABSENT}, and the function offers no VFs in its configuration space.",
-        "Switch SR-IOV on in its firmware (mstconfig -d ... set SRIOV_EN=1 NUM_OF_VFS=...), then power-cycle; a card without SR-IOV can't be used here.",
+        "{enable} A card without SR-IOV can't be used here.",
     ),
     "unused": (
         f"Kernel or BIOS: {_ABSENT}, although the function offers VFs in its configuration space.",
@@ -24,11 +25,12 @@ _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], typing.Tuple[str, str]] =
     ),
     None: (
         f"BIOS or firmware: {_ABSENT}, so SR-IOV is off in one of them, or the function has no such capability.",
-        "Run lspci -vvv as root on the node: where it shows no Single Root I/O Virtualization, set SRIOV_EN in the card's firmware, else see the BIOS; reboot.",
+        "Run lspci -vvv as root on the node. Where it shows Single Root I/O Virtualization, switch SR-IOV on in the BIOS, and reboot. Else: {enable}",
     ),
 }
 
 
 def why(hca: Hca) -> typing.Tuple[str, str]:
     """Cause, beginning with the name of the layer, and remedy."""
-    return _CAUSES[hca.sriov_absence]
+    cause, remedy = _CAUSES[hca.sriov_absence]
+    return cause, remedy.replace("{enable}", vendors.enable_functions(hca))

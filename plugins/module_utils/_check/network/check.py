@@ -182,7 +182,7 @@ _REFUSALS: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     (
         "exceed the maximum allowed value",
         "The card has fewer virtual functions than virtual_functions asks for.",
-        "Lower virtual_functions, or raise NUM_OF_VFS in the firmware.",
+        "Lower virtual_functions, or raise their number in the card's firmware (see the stage platform).",
     ),
     ("contains invalid characters", "This operator takes only letters, digits and underscores in resource_name.", "Correct resource_name of the fabric."),
     ("is overlapped with existing policy", "Another policy already has these functions.", "Remove the other policy, or leave its functions out of select."),

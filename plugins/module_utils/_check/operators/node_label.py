@@ -15,6 +15,7 @@ from ..._model.findings import FAIL, Finding, ok
 from ..._model.hca import Hca, ObservedHcas
 from ..._model.intent import ClusterIntent
 from ..._model.kubernetes import ClusterNode
+from ..fleet import vendors
 
 PREFIX = "feature.node.kubernetes.io/"
 _Cause = typing.Optional[typing.Tuple[str, str]]
@@ -75,7 +76,8 @@ def _metal(hcas: typing.Sequence[Hca]) -> _Cause:
         return None
     seen = ", ".join(f"{hca.name} {'absent' if hca.sriov is None or hca.sriov.total is None else hca.sriov.total}" for hca in hcas[:8])
     why = f"No physical function of the node has SR-IOV; sriov_totalvfs: {seen}."
-    return why, "Switch SR-IOV on in the BIOS and in the card's firmware (SRIOV_EN, NUM_OF_VFS), then reboot. See the stage platform."
+    firmware = " ".join(dict.fromkeys(vendors.enable_functions(hca) for hca in hcas[:8]))
+    return why, f"Switch SR-IOV on in the BIOS. {firmware} See the stage platform."
 
 
 def _workers(node: ClusterNode, discovery: typing.Optional[typing.Sequence[FeatureDiscovery]]) -> _Cause:
@@ -110,7 +112,8 @@ def _configuration(label: str, hcas: typing.Sequence[Hca], config: WorkerConfig,
         return why, f"Add {source} to core.labelSources in the configuration of {where}."
     if label.startswith("network-sriov.") and hcas and not any(hca.netdevs for hca in hcas):
         why = f"The label comes from network interfaces, and no function with SR-IOV has one: {', '.join(hca.name for hca in hcas)}."
-        return why, "Bind the driver (mlx5_core, ib_ipoib) to them."
+        infiniband = any(hca.pci is not None and hca.pci.device_class == "0207" for hca in hcas)
+        return why, f"{vendors.load_driver(hcas)}{' On InfiniBand also modprobe ib_ipoib.' if infiniband else ''}"
     if source != "pci" or not hcas:
         return None
     classes = sorted({hca.pci.device_class for hca in hcas if hca.pci})

@@ -20,8 +20,8 @@ from ..._model.identity import Claims
 from ..._model.intent import Fabric, Intent
 from ..._model.node_roll import NodeOutcome, RollPlan
 from ..._model.platform import NodePlatform, ObservedPlatform, PciEvidence
-from ..._model.profiles import is_infiniband, traits
-from ..fleet import answers, why_no_sriov
+from ..._model.profiles import traits
+from ..fleet import answers, vendors, why_no_sriov
 from ..fleet.bios import wanted_by
 from ..fleet.hcas_of_fabric import Membership, resolve
 from . import bios, bmc, firmware, returned, roll
@@ -201,6 +201,6 @@ def _check_sriov(subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, 
     measured = f"sriov_totalvfs {function.sriov_total}, {function.sriov_current if function.sriov_current is not None else 'unknown'} in use"
     if function.sriov_total < fabric.virtual_functions:
         why = f"The function makes {function.sriov_total} VFs at most, and the fabric '{fabric.name}' asks for {fabric.virtual_functions}."
-        remedy = "Raise NUM_OF_VFS in the firmware and reboot, or ask for fewer." if is_infiniband(fabric) else "Ask for fewer: the driver sets this limit."
+        remedy = f"{vendors.more_functions(hca)} Or lower virtual_functions of the fabric."
         return Finding("platform.sriov", subject, FAIL, measured, expected, why, remedy)
     return ok("platform.sriov", subject, measured, expected)

@@ -18,6 +18,7 @@ from ..._model.hca import Hca
 from ..._model.intent import Fabric, Intent
 from ..._model.platform import PciEvidence
 from ..._model.profiles import is_infiniband
+from ..fleet import vendors
 from ..fleet.hcas_of_fabric import Membership
 from ..fleet.host_names import host_of
 
@@ -160,7 +161,7 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
     seen, nic = fleet.of(node, function.address), fleet.nic(node, function.address)
     stored = "nothing waits for a reset" if seen and seen.settings else "what is stored for the next reset does not show"
     expected = f"running: {wanted} VFs or more, the version of its model; {stored}"
-    offers = [*_offers(function, wanted, expected)]
+    offers = [*_offers(hca, function, wanted, expected)]
     objections = [*offers, *(_settings(fabric, function, seen, nic, fleet) if seen else ()), *_unread_wishes(fabric, hca, function, seen, fleet)]
     if not offers:
         objections += [*_unread(hca, expected), *_version(hca, fleet)]
@@ -179,13 +180,13 @@ def _joined(subject: str, objections: typing.Sequence[_Objection]) -> Finding:
     return Finding("platform.firmware", subject, ordered[0].status, measured, expected, why, remedy)
 
 
-def _offers(function: PciEvidence, wanted: int, expected: str) -> typing.Iterator[_Objection]:
+def _offers(hca: Hca, function: PciEvidence, wanted: int, expected: str) -> typing.Iterator[_Objection]:
     offered, total = function.capability, function.sriov_total or 0
     if offered and total >= wanted and (offered.total < wanted or offered.initial != offered.total):
         why = (
             f"Firmware: the kernel saw {total} VFs when it booted, and now the function offers {offered.total} (InitialVFs {offered.initial}), so none is made."
         )
-        remedy = "Set SRIOV_EN=1 and NUM_OF_VFS in its firmware (mstconfig -d ... set), then power-cycle the node."
+        remedy = vendors.enable_functions(hca)
         yield _Objection(FAIL, f"TotalVFs {offered.total}, InitialVFs {offered.initial}", expected, why, remedy)
 
 
@@ -201,8 +202,7 @@ def _version(hca: Hca, fleet: Fleet) -> typing.Iterator[_Objection]:
     odd = _odd_version(hca, fleet)
     if odd is not None:
         why = f"{odd.count} of {odd.of} HCAs of its model ({hca.board or 'no PSID'}) run {odd.usual}. One with another behaves otherwise."
-        address = hca.pci.address if hca.pci else hca.name
-        remedy = f"Bring it to {odd.usual} (mstflint -d {address} -i ... burn, then mstfwreset or a power cycle), or the others to {odd.value}."
+        remedy = f"Bring it to {odd.usual} ({vendors.burn(hca)}), or the others to {odd.value}."
         yield _Objection(WARN, f"firmware {odd.value}", f"firmware {odd.usual}", why, remedy)
 
 

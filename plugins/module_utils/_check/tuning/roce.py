@@ -129,9 +129,7 @@ def _unread(fabric: Fabric, row: Row, want: Wanted, unread: typing.Mapping[_Plac
     for node, group in groups.items():
         subject = f"{fabric.name} {node} {row.name}" if node else f"{fabric.name} {row.name} of {_names(group)}"
         why = f"It could not be read of {len(group)} of {count} HCAs, so it is not known: {unread[group[0]]}."
-        remedy = (
-            f"Install what is missing on {group[0][0]}, or in the image of its observer; or read it by hand: dcb pfc show dev INTERFACE, mlnx_qos -i INTERFACE."
-        )
+        remedy = f"Install what is missing on {group[0][0]}, or in the image of its observer; or read it by hand: dcb pfc show dev INTERFACE."
         yield Finding(CHECK, subject, status, "not known", f"{row.what}: {want.text}" if want.rule else row.what, why, remedy)
 
 

@@ -18,7 +18,7 @@ from ..._model.profiles import is_infiniband, owns_rdma, traits
 from ..._model.sriov_operator import NodeState, OperatorFacts
 from ..controllers.device_plugin import why_not_offered
 from ..controllers.sync_errors import explain, with_cause
-from ..fleet import why_no_sriov
+from ..fleet import vendors, why_no_sriov
 from ..fleet.hcas_of_fabric import Membership, resolve
 from . import settings as vf_settings
 from .settings import Layers
@@ -180,7 +180,7 @@ def _wrong_layer(layers: Layers, in_kernel: int, desired: typing.Optional[int], 
     if sriov.total < wanted:
         return (
             f"Intent or firmware: the function has {sriov.total} virtual functions at most.",
-            f"Raise NUM_OF_VFS in the firmware, or lower virtual_functions to {sriov.total}.",
+            f"{vendors.more_functions(layers.hca)} Or lower virtual_functions to {sriov.total}.",
         )
     if layers.state is None:
         return "Operator: it has no SriovNetworkNodeState for the node.", "See the findings operators.daemon and operators.label."
@@ -225,7 +225,7 @@ def _driver(layers: Layers) -> Finding:
         return ok("virtual_functions.driver", layers.subject, drivers[0], expected)
     bare = [vf.name for vf in layers.vfs if vf.pci is None or vf.pci.driver in (None, "vfio-pci")]
     why = f"Kernel: these functions have no network driver: {', '.join(bare)}." if bare else "Kernel: the functions of one card have several drivers."
-    remedy = "Load the driver of the functions (modprobe), or see dmesg for why it refuses them."
+    remedy = vendors.load_driver(layers.vfs)
     return Finding("virtual_functions.driver", layers.subject, FAIL, ", ".join(drivers), expected, why, remedy)
 
 
@@ -267,7 +267,7 @@ def _rdma(layers: Layers) -> Finding:
         unexplained = len(without) == len(layers.vfs) and not all(vf.held for vf in without)
         return Finding("virtual_functions.rdma_device", layers.subject, UNKNOWN if unexplained else WARN, measured, expected, why, remedy)
     why = f"Kernel: the driver has made no RDMA device of these functions: {names}."
-    remedy = "Load the RDMA driver (mlx5_ib), or say rdma: false in the fabric where they have none."
+    remedy = f"{vendors.load_rdma(without)} Or set rdma: false in the fabric where they have none."
     return Finding("virtual_functions.rdma_device", layers.subject, FAIL, measured, expected, why, remedy)
 
 

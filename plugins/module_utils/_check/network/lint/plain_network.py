@@ -14,6 +14,7 @@ from ...._model.hca import Hca, Netdev
 from ...._model.intent import Fabric
 from ...._model.profiles import NIC_POLICY, needs_nic_policy
 from ...fleet.hcas_of_fabric import candidates
+from ...fleet.vendors import load_rdma
 from .sriov_policy import LINK, OPERATOR, RDMA, SELECT, ClusterBefore
 
 Rule = typing.Callable[[Fabric, ClusterBefore, typing.Sequence[str]], typing.Iterator[Finding]]
@@ -97,7 +98,7 @@ def _shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -
             yield Finding(RDMA, subject, UNKNOWN, "no interface", expected, "The node does not show the interface.", "See network.lint_select.")
         elif not master[0].rdma_device:
             why = "The plugin finds no RDMA device of the interface, and offers nothing."
-            yield Finding(RDMA, subject, FAIL, "no RDMA device", expected, why, "Load the module (mlx5_ib), or have the operator bring it (ofed_driver).")
+            yield Finding(RDMA, subject, FAIL, "no RDMA device", expected, why, load_rdma([master[0]]))
         else:
             yield ok(RDMA, subject, f"{master[0].rdma_device}, mode {mode or 'not said'}", expected)
 

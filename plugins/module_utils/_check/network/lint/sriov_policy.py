@@ -22,6 +22,7 @@ from ...._model.kubernetes import ClusterNode
 from ...._model.nvidia import NicPolicy
 from ...._model.sriov_operator import NodeState, OperatorFacts, Policy, StateInterface, SupportedNic
 from ...controllers.sriov_operator import MELLANOX, nearest_match, selects, wanted_by
+from ...fleet.vendors import load_rdma
 
 #: ids of the findings
 POLICY, SELECT, FUNCTIONS = "network.lint_policy", "network.lint_select", "network.lint_functions"
@@ -338,7 +339,7 @@ def _rdma(policy: Policy, interface: StateInterface, node: typing.Optional[NodeH
     hcas = [hca for hca in node.hcas if hca.pci is not None and hca.pci.address == interface.address] if node is not None else []
     if hcas and not any(hca.rdma_device for hca in hcas):
         why = "The physical function has no RDMA device now. Unless the driver's RDMA module is loaded, its virtual functions have none and are not offered."
-        remedy = "Load the module (mlx5_ib, irdma, bnxt_re) on the nodes, or set rdma: false on the fabric."
+        remedy = f"{load_rdma(hcas)} Or set rdma: false on the fabric."
         yield Objection(RDMA, "nowhere", "no RDMA device", "an RDMA device", why, remedy)
 
 
