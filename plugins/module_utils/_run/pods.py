@@ -35,7 +35,7 @@ from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY, RUN_LABEL
 from .._render.pods import CONTAINER, LIFETIME_SECONDS, pod, pod_name
 from .two_ends import failure_of
-from .watch import WatchFeed
+from .watch import Change, WatchFeed
 
 Say = typing.Callable[[str], None]
 
@@ -132,6 +132,16 @@ def _lost(item: Resource, dropped: bool) -> str:
 def _node_of(item: Resource) -> str:
     """Name of the node of a pod; empty until it has one."""
     return str((item.get("spec") or {}).get("nodeName") or "")
+
+
+def _note_leaving(leaving: typing.Dict[str, str], change: Change) -> None:
+    """Keep the nodes of pods that were deleted and have not ended yet, by their uid."""
+    for item in change.items:
+        uid = str(item["metadata"].get("uid"))
+        if change.action != "drop" and item["metadata"].get("deletionTimestamp"):
+            leaving[uid] = _node_of(item)
+        else:
+            leaving.pop(uid, None)
 
 
 def _title(item: Resource) -> str:
@@ -332,6 +342,7 @@ class Pods:
             return done
         seen: typing.Dict[str, Resource] = {}
         since: typing.Dict[str, typing.Tuple[str, float]] = {}
+        leaving: typing.Dict[str, str] = {}
         end = self._clock() + self._plan.pod_seconds
         feed = self._feed()
         feed.start()
@@ -341,7 +352,7 @@ class Pods:
                 for item in pods:
                     if item.name not in done:
                         try:
-                            self._judge_pod(item, seen.get(item.name), since, now, now >= end, done)
+                            self._judge_pod(item, seen.get(item.name), since, leaving.values(), now, now >= end, done)
                         except Exception as error:
                             # the kubelet of one node wrote it
                             done[item.name] = (dataclasses.replace(item, error=str(unforeseen(error, "the status of the pod"))), {})
@@ -351,9 +362,10 @@ class Pods:
                 change = feed.get(min(5.0, max(0.0, end - now)))
                 while change is not None:
                     if change.action == "replace":
-                        seen = {}
+                        seen, leaving = {}, {}
                     if change.action != "error":
                         seen.update((name_of(found), found) for found in change.items if self._is_ours(found))
+                        _note_leaving(leaving, change)
                     change = feed.get(0.0)
         finally:
             feed.stop()
@@ -364,6 +376,7 @@ class Pods:
         item: RdmaPod,
         found: typing.Optional[Resource],
         since: typing.Dict[str, typing.Tuple[str, float]],
+        leaving: typing.Collection[str],
         now: float,
         over: bool,
         done: typing.Dict[str, typing.Tuple[RdmaPod, Resource]],
@@ -381,7 +394,8 @@ class Pods:
             done[item.name] = (item, found)
             return
         suspect, start = since.get(item.name, ("", now))
-        if suspect != stand.suspect:
+        # pods of an earlier fabric that are about to go hold its place on the node: a busy node takes its time with them
+        if suspect != stand.suspect or (stand.suspect == "unschedulable" and item.node in leaving):
             start = now
         since[item.name] = (stand.suspect, start)
         patience_over = bool(stand.suspect) and now - start >= GRACE[stand.suspect][0]

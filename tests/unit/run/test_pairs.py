@@ -957,6 +957,40 @@ def test_an_image_that_cannot_be_pulled_keeps_the_cause_and_not_what_the_kubelet
     assert facts.pods[0].error == f"the pod did not become ready: {words}"
 
 
+def test_a_pod_waits_for_room_while_pods_of_ours_leave_its_node() -> None:
+    """Those of an earlier fabric, which a busy kubelet takes its time to end: what they hold is free soon. Elsewhere nothing will change by itself."""
+
+    class Full(Api):
+        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+            made = super().create(definition)
+            condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "Insufficient cpu"}
+            made["status"] = {"phase": "Pending", "conditions": [condition]}
+            return made
+
+        def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
+            old = {"name": "old", "namespace": namespace, "uid": "uid-old", "resourceVersion": "1", "deletionTimestamp": "2026-01-02T03:04:05Z"}
+            while not ended.wait(0.01):
+                yield {"type": "MODIFIED", "object": {"kind": "Pod", "metadata": old, "spec": {"nodeName": "a"}}}
+
+    class Steps(Clock):
+        def __call__(self) -> float:
+            self.now += 5.0
+            return self.now
+
+    clock, told, ended = Steps(), typing.cast(typing.Dict[str, float], {}), threading.Event()
+
+    def say(line: str) -> None:
+        if "did not become ready" in line:
+            told[line.split(":")[0]] = clock.now
+
+    intent = parse_intent([FABRIC])
+    plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), parallel=2, pod_seconds=300.0)
+    facts = Bench(typing.cast(Cluster, Full()), plan, clock, lambda seconds: None, say).run()
+    ended.set()
+    assert [pod.cause for pod in facts.pods] == ["unschedulable"] * 2
+    assert 60 <= told["storage b"] < 150 and told["storage a"] >= 300
+
+
 def profile(name: str, **changes: typing.Union[typing.Dict[str, typing.Any], str]) -> typing.Dict[str, typing.Any]:
     """Changes that make another profile of FABRIC."""
     return {"profile": name, "virtual_functions": 0, "resource_name": "", **changes}
