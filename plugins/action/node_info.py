@@ -11,12 +11,17 @@ from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import missing_since
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import folded
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.date import COMMAND
 from ansible_collections.linerate.rdma.plugins.module_utils._run.closer_time import ask_closer
 from ansible_collections.linerate.rdma.plugins.module_utils._run.poll import LOOK_AGAIN_SECONDS, poll
 from ansible_collections.linerate.rdma.plugins.modules.node_info import SUBSETS, chosen
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result, Variables
+
+#: of what a node lacks, in one text
+_NAMED = 5
 
 
 class ActionModule(Observer):
@@ -49,13 +54,20 @@ class ActionModule(Observer):
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
         """With ``since`` what is missing."""
         lost = missing_since(folder, node, self._since, answer.get("hcas")) if self._since else None
-        return {} if lost is None else {"missing": list(lost)}
+        # a node may claim thousands; how many there are is said once
+        return {} if lost is None else {"missing": [folded(lost, _NAMED)] if lost else []}
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
         """The first answer in which nothing is missing, or the last one before the end of the wait. A driver and a link need a moment after a reset."""
 
         def lost(answer: Result) -> typing.Tuple[str, ...]:
-            return () if self._folder is None or answer.get("failed") else tuple(self.compared(self._folder, self._node, answer).get("missing", ()))
+            if self._folder is None or answer.get("failed"):
+                return ()
+            try:
+                return tuple(self.compared(self._folder, self._node, answer).get("missing", ()))
+            except RdmaError:
+                # of another form: it is kept, and then refused by its name
+                return ()
 
         def say(line: str) -> None:
             Display().display(f"  {escape.line(self._node)}: {escape.line(line)}")

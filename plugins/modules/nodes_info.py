@@ -160,7 +160,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
                 folder.write(kind, node, one.value, one.error)
             failed = any(one.error is not None for one in shown.values())
             unanswered[node] = failed
-            lacks[node] = bool(options["since"] and (failed or ("hcas" in shown and missing_since(folder, node, options["since"], shown["hcas"].value))))
+            lacks[node] = bool(options["since"] and (failed or ("hcas" in shown and _lacks(folder, node, options["since"], shown["hcas"].value))))
         return tuple(node for node, lacking in lacks.items() if lacking)
 
     def words(nodes: typing.Tuple[str, ...]) -> typing.Tuple[str, ...]:
@@ -170,6 +170,14 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         missing = poll(look_again, words, "they have all that they had", options["wait_seconds"], LOOK_AGAIN_SECONDS, time.monotonic, time.sleep, say)
     counts = {"asked": len(observers), "unanswered": sum(unanswered.values()), **({"missing": len(missing)} if options["since"] else {})}
     return {**counts, "seconds": round(time.monotonic() - start, 1)}
+
+
+def _lacks(folder: FactFolder, node: str, since: str, hcas: typing.Any) -> bool:
+    """Whether a node lacks something that it had; so does one whose answer has another form, which is no matter of the others."""
+    try:
+        return bool(missing_since(folder, node, since, hcas))
+    except RdmaError:
+        return True
 
 
 def _observers(folder: FactFolder, chosen: typing.Optional[typing.Container[str]]) -> typing.Tuple[str, typing.Tuple[Observer, ...]]:

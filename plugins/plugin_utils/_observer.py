@@ -74,6 +74,8 @@ class Observer(ActionBase):
         """Run the module and write its facts, also when nothing came back."""
         if not kinds:
             return {"changed": False, "counts": {}}
+        # whatever ends the look: what was seen at another moment must not stay in place of this answer
+        _fail(folder, node, [kind for kind in kinds.values() if folder.holds(kind, node)], "failed: it was asked again, and nothing came back")
         try:
             answer = self.ask(arguments, task_vars)
         except AnsibleConnectionFailure as error:
@@ -86,10 +88,6 @@ class Observer(ActionBase):
             why = str(unforeseen(error, f"the module {self.MODULE}"))
             _fail(folder, node, kinds.values(), f"failed: {why}")
             return {"failed": True, "msg": why}
-        except BaseException:
-            # the task's timeout: what was seen at another moment must not stay in place of this answer
-            _fail(folder, node, kinds.values(), "failed: its task ended before an answer came")
-            raise
         for state in ("unreachable", "failed"):
             if answer.get(state):
                 _fail(folder, node, kinds.values(), f"{state}: {_text(answer)}")

@@ -156,7 +156,7 @@ def _admits_privileged(namespace: Resource) -> bool:
     return (namespace["metadata"].get("labels") or {}).get("pod-security.kubernetes.io/enforce") == "privileged"
 
 
-#: of the limit of one wait, how much the waits of a removal may take together for objects that do not go
+#: of the limit of one wait, how much the waits of a removal may take together
 _ALL_WAITS = 2.0
 _Left = typing.TypeVar("_Left")
 
@@ -181,9 +181,8 @@ class Waits:
         while True:
             left = look()
             waited = self._clock() - begin
-            if not left:
-                return left
-            if waited >= min(self._limit, self._rest):
+            if not left or waited >= min(self._limit, self._rest):
+                # also of what went: whoever plants objects may have each of them go right before the limit
                 self._rest -= waited
                 return left
             self._pause(1.0)

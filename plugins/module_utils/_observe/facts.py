@@ -136,6 +136,10 @@ class FactFolder:
             raise FileError(f"{path}: {wrong}", _ANEW)
         return fact if fact.run == self.run else None
 
+    def holds(self, kind: str, node: str) -> bool:
+        """Whether there is such a fact of the node, of whatever moment."""
+        return os.path.lexists(self.path(kind, node))
+
     def has(self, kind: str, node: str = CLUSTER) -> bool:
         """Whether this run has looked, with whatever outcome: by the time of the file, since a thousand facts are a hundred megabytes."""
         try:

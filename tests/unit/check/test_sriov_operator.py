@@ -54,7 +54,8 @@ def test_one_field_of_the_selector_is_enough(selector: typing.Dict[str, typing.A
 
 
 @pytest.mark.parametrize(
-    ("name", "first", "last"), [("ens1#2-3", 2, 3), ("ens1", 0, 3), ("ens2#2-3", 0, 3), ("ens1#2-x", 0, 3), ("ens1#x-3", 0, 3), ("ens1#2", 0, 3)]
+    ("name", "first", "last"),
+    [("ens1#2-3", 2, 3), ("ens1", 0, 3), ("ens2#2-3", 0, 3), ("ens1#2-x", 0, 3), ("ens1#x-3", 0, 3), ("ens1#2", 0, 3), ("ens1#\u00b2-3", 0, 3)],
 )
 def test_a_range_of_functions_is_two_numbers_behind_the_name_of_the_function(name: str, first: int, last: int) -> None:
     (group,) = wanted_by(dataclasses.replace(POLICY, pf_names=(name,)), PORT).groups
@@ -202,6 +203,8 @@ def test_firmware_is_changed_where_number_or_link_type_differ(
         ("0%", 0, True),
         ("101%", 0, True),
         ("many", 0, True),
+        ("\u00b2", 0, True),
+        ("9" * 5000, 0, True),
     ],
 )
 def test_how_many_nodes_of_a_pool_go_at_once(text: typing.Optional[str], at_once: typing.Optional[int], blocked: bool) -> None:

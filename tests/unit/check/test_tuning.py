@@ -279,6 +279,9 @@ def roce(value: str, other: typing.Optional[str] = None) -> typing.Tuple[Reading
         ({"roce_dscp": roce("26:3 48:6")}, WARN, "26:3 48:6"),
         ({"roce_ecn": roce("none")}, WARN, "none"),
         ({"roce_ecn": roce("0-7")}, WARN, "0-7"),
+        # digits that are no numbers, and more of them than a number has
+        ({"roce_ecn": roce("\u00b2")}, WARN, ""),
+        ({"roce_ecn": roce("9" * 5000)}, WARN, ""),
         ({"roce_traffic_class": roce("105")}, WARN, "105"),
         ({"mtu": roce("1500")}, WARN, "1500"),
         # only NVIDIA's driver packages show it

@@ -144,3 +144,22 @@ def test_many_pods_are_compared_each_in_itself() -> None:
         ("fail", f"switch-{leaf}", "7 links to other switches", "8 links") for leaf in (1703, 4204)
     ]
     assert "switch-101702 (0 of 1)." in found[0].why
+
+
+def test_leaves_that_a_port_of_ours_makes_by_many_cables_are_none() -> None:
+    """A port has one cable. A node that tells of one to each of thousands of switches would cost gigabytes."""
+    membership, topology = made_up((1, 2), ours=(1,))
+    port = next(link.a for link in topology.links if link.a.kind == "Ca")
+    more = [FabricNode("Switch", switch(number), f"switch-{number}", 65) for number in range(100, 16_100)]
+    cables = [Link(port, LinkEnd("Switch", node.guid, 1), 4, "NDR") for node in more]
+    row = [Link(LinkEnd("Switch", one.guid, 2), LinkEnd("Switch", other.guid, 3), 4, "NDR") for one, other in zip(more, more[1:])]
+    way = Way(membership, Topology((*topology.nodes, *more), (*topology.links, *cables, *row)))
+    assert way.leaves == {switch(1)}
+
+
+def test_a_fabric_of_more_distances_than_memory_holds_is_taken_for_ours() -> None:
+    leaves = range(1, 4001)
+    row = [(number, 10_000 + number) for number in leaves] + [(10_000 + number, 10_001 + number) for number in leaves]
+    began = time.monotonic()
+    assert tree(*row, ours=leaves, others=[10_000 + number for number in leaves])[1] == set(row)
+    assert time.monotonic() - began < 30

@@ -102,6 +102,13 @@ def test_only_nodes_that_lack_something_are_asked_again_until_they_have_it(site:
     assert told.read_text().splitlines()[0].endswith("1 nodes lack something that they had: a")
 
 
+def test_one_node_whose_answer_has_another_form_ends_no_look_at_the_others(site: Site) -> None:
+    site.folder.write("hcas_before_reset", "a", value={"hcas": [{"name": 5}]})
+    site.folder.write("hcas_before_reset", "b", value=Look((site.sysfs,)).at("hcas"))
+    assert site.look(nodes=["a", "b"], since="before_reset") == {"asked": 2, "unanswered": 0, "missing": 1}
+    assert site.hcas("b") == site.hcas("a") and site.hcas("b") != 0
+
+
 def test_the_wait_for_all_nodes_has_one_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that takes its time with each answer costs no more than one that never has what it had."""
     site.folder.write("hcas_before_reset", "a", value=Look((site.sysfs,)).at("hcas"))

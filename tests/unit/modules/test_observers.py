@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.action import fabric_info, ibping, node_info
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _observer
@@ -199,7 +200,7 @@ def test_moment_is_no_argument_of_the_module() -> None:
     assert action(node_info).kinds(given) == {"hcas": "hcas_later"} and given == {"gather_subset": ["hcas"]}
 
 
-@pytest.mark.parametrize(("later", "lost"), [(["mlx5_0"], ["mlx5_1"]), (["mlx5_0", "mlx5_1"], []), ([], ["mlx5_0", "mlx5_1"])])
+@pytest.mark.parametrize(("later", "lost"), [(["mlx5_0"], ["mlx5_1"]), (["mlx5_0", "mlx5_1"], []), ([], ["mlx5_0, mlx5_1"])])
 def test_what_is_missing_since_an_earlier_moment(folder: FactFolder, monkeypatch: pytest.MonkeyPatch, later: typing.List[str], lost: typing.List[str]) -> None:
     def hcas(*names: str) -> typing.Dict[str, typing.Any]:
         return {"hcas": [{"name": name, "rdma_device": name} for name in names], "errors": []}
@@ -261,7 +262,51 @@ def test_a_task_that_ends_by_its_timeout_leaves_nothing_of_an_earlier_moment(fol
     with pytest.raises(Timeout):
         plugin._kept(folder, "worker-1", plugin.kinds(given), given, {})
     fact = folder.read("hcas", "worker-1")
-    assert fact is not None and (fact.value, fact.error) == (None, "failed: its task ended before an answer came")
+    assert fact is not None and (fact.value, fact.error) == (None, "failed: it was asked again, and nothing came back")
+
+
+@pytest.mark.parametrize("wrong", [{"hcas": [{"name": 5}], "errors": []}, {"hcas": "none"}])
+def test_an_answer_of_another_form_leaves_nothing_of_an_earlier_moment(folder: FactFolder, monkeypatch: pytest.MonkeyPatch, wrong: typing.Any) -> None:
+    """A node whose HCAs can't be read after its reset is not judged by what it showed before."""
+    before = {"hcas": [{"name": "mlx5_0", "rdma_device": "mlx5_0"}], "errors": []}
+    for kind in ("hcas", "hcas_before_reset"):
+        folder.write(kind, "worker-1", before)
+    folder.write("tuning", "worker-1", {"rows": {"before": []}})
+    monkeypatch.setattr(_observer.Observer, "ask", lambda *_given: {"hcas": wrong, "tuning": {"rows": {}}})
+    plugin = action(node_info)
+    given = plugin.arguments(folder, "worker-1", {"since": "before_reset", "wait_seconds": 300, "gather_subset": ["hcas", "tuning"]})
+    with pytest.raises(RdmaError):
+        plugin._kept(folder, "worker-1", plugin.kinds(given), given, {})
+    kept = {kind: folder.read(kind, "worker-1") for kind in ("hcas", "tuning")}
+    assert kept["hcas"] is not None and kept["hcas"].value != before
+    assert kept["tuning"] is not None and kept["tuning"].value == {"rows": {}}
+
+
+def test_a_look_that_is_refused_leaves_nothing_of_an_earlier_moment(folder: FactFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_given: typing.Any) -> typing.NoReturn:
+        raise RdmaError("an answer of 17 MiB", "Look at the node by hand")
+
+    monkeypatch.setattr(_observer.Observer, "ask", refused)
+    plugin = action(node_info)
+    folder.write("hcas", "worker-1", {"hcas": [], "errors": []})
+    given = plugin.arguments(folder, "worker-1", {"gather_subset": ["hcas"]})
+    with pytest.raises(RdmaError):
+        plugin._kept(folder, "worker-1", plugin.kinds(given), given, {})
+    fact = folder.read("hcas", "worker-1")
+    assert fact is not None and (fact.value, fact.error) == (None, "failed: it was asked again, and nothing came back")
+
+
+def test_what_a_node_lacks_is_said_in_one_line(folder: FactFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [{"name": f"mlx5_{number}", "rdma_device": f"mlx5_{number}"} for number in range(3000)]
+    folder.write("hcas_before_reset", "worker-1", {"hcas": many, "errors": []})
+    monkeypatch.setattr(_observer.Observer, "ask", lambda *_given: {"hcas": {"hcas": [], "errors": []}})
+    plugin, shown = action(node_info), typing.cast(typing.List[str], [])
+    now = iter(range(0, 10_000, 100))
+    monkeypatch.setattr(node_info, "time", types.SimpleNamespace(time=time.time, monotonic=lambda: next(now), sleep=lambda _seconds: None))
+    monkeypatch.setattr(node_info, "Display", lambda: types.SimpleNamespace(display=shown.append))
+    given = plugin.arguments(folder, "worker-1", {"since": "before_reset", "wait_seconds": 300, "gather_subset": ["hcas"]})
+    (missing,) = plugin._kept(folder, "worker-1", plugin.kinds(given), given, {})["missing"]
+    assert len(shown) == 1 and len(shown[0]) < 200 and len(missing) < 200 and "2995 more" in missing
 
 
 @pytest.mark.parametrize(

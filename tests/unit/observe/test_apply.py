@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import copy
+import functools
 import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, apply_all, leftovers, remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, Waits, apply_all, leftovers, remove_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 
 OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
@@ -388,3 +389,16 @@ def test_leftovers_of_a_kind_that_is_not_served_or_not_shown(status: int, unread
 def test_leftovers_without_an_api_server_are_an_error() -> None:
     with pytest.raises(ApiError):
         leftovers(typing.cast(Cluster, Closed(error=ApiError(0, "", "connection refused", "GET"))), ["MacvlanNetwork"], SELECTOR, [])
+
+
+def test_objects_that_go_right_before_the_limit_cost_no_more_together_than_those_that_stay() -> None:
+    now = [0.0]
+
+    def pause(seconds: float) -> None:
+        now[0] += seconds
+
+    waits = Waits(300.0, lambda: now[0], pause)
+    for _number in range(100):
+        begin = now[0]
+        waits.await_gone(functools.partial(lambda begun: now[0] < begun + 299, begin))
+    assert now[0] <= 2 * 300 + 1

@@ -13,6 +13,7 @@ import typing
 from ..._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
 from ..._model.kubernetes import ClusterNode
 from ..._model.sriov_operator import NodeState, Policy, StateInterface, VfGroup, WantedInterface
+from ..._model.text import number_of
 
 #: drivers for user space; any other one is a netdevice [pkg/vars/vars.go DpdkDrivers]
 _DPDK = ("igb_uio", "vfio-pci", "uio_pci_generic")
@@ -102,8 +103,9 @@ def wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface:
     first, last = 0, policy.vfs_count - 1
     for name, mark, text in (name.partition("#") for name in policy.pf_names):
         low, _dash, high = text.partition("-")
-        if name == interface.name and mark and low.isdigit() and high.isdigit():
-            first, last = int(low), int(high)
+        told = number_of(low), number_of(high)
+        if name == interface.name and mark and told[0] is not None and told[1] is not None:
+            first, last = told[0], told[1]
     group = VfGroup(policy.name, policy.resource_name, policy.device_type, policy.mtu, policy.rdma, first, last)
     return WantedInterface(interface.address, policy.vfs_count, interface.name, (group,), policy.mtu, policy.link_type, policy.eswitch_mode, policy.external)
 
@@ -215,10 +217,10 @@ def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.I
 def _at_once(text: typing.Optional[str], size: int) -> typing.Tuple[typing.Optional[int], str]:
     if text is None:
         return None, ""
-    number = text[:-1] if text.endswith("%") else text
-    if not number.isdigit() or (text.endswith("%") and not 1 <= int(number) <= 100):
+    number = number_of(text[:-1] if text.endswith("%") else text)
+    if number is None or (text.endswith("%") and not 1 <= number <= 100):
         return 0, f"maxUnavailable is '{text}': the operator takes a number, or 1% to 100%"
-    return (int(number) * size // 100 if text.endswith("%") else int(number)), ""
+    return (number * size // 100 if text.endswith("%") else number), ""
 
 
 def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:

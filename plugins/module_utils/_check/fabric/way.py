@@ -40,6 +40,9 @@ class Way:
         self.ours: typing.Set[End] = set()
         for link in topology.links:
             a, b = end_of(link.a), end_of(link.b)
+            if a in self.far or b in self.far:
+                # a port has one cable: who tells of a second one makes leaves up
+                continue
             self.far[a], self.far[b] = b, a
             for end, place in ((link.a, a), (link.b, b)):
                 if end.lid is not None:
@@ -71,6 +74,8 @@ class Way:
 #: no way has more links, and no comparison of distances is longer: what is beyond them is taken for ours, which asks more of it
 _MOST_LINKS = 32
 _MOST_COMPARED = 20_000_000
+#: of 64 bits, for all distances: some 100 MB
+_MOST_WORDS = 10_000_000
 
 
 def _between(leaves: typing.Set[str], asked: typing.Set[str], links: typing.Sequence[Link]) -> typing.Set[str]:
@@ -88,12 +93,12 @@ def _between(leaves: typing.Set[str], asked: typing.Set[str], links: typing.Sequ
     bits = {leaf: 1 << number for number, leaf in enumerate(order)}
     # by number of steps the leaves that are so near, or nearer
     within = [{guid: bits.get(guid, 0) for guid in near}]
+    words = 1 + len(order) // 64
     while len(within) < 2 or within[-1] != within[-2]:
-        if len(within) > _MOST_LINKS:
+        if len(within) > _MOST_LINKS or len(near) * len(within) * words > _MOST_WORDS:
             return set(asked)
         last = within[-1]
         within.append({guid: functools.reduce(operator.or_, (last[other] for other in others), last[guid]) for guid, others in near.items()})
-    words = 1 + len(order) // 64
     if len(asked) * len(order) * len(within) * words > _MOST_COMPARED:
         return set(asked)
     return {guid for guid in asked if _joins(guid, order, within)}

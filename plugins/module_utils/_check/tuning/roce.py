@@ -13,6 +13,7 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband, owns_rdma, traits
+from ..._model.text import number_of
 from ..._model.tuning import NodeTuning, Roce
 from ..._model.tuning_rows.row import Row, fits, rule_of
 from ..._model.tuning_rows.table import ROWS
@@ -78,8 +79,9 @@ def _numbers(text: str) -> typing.Set[str]:
     found: typing.Set[str] = set()
     for part in text.split(","):
         low, _dash, high = part.partition("-")
-        if low.isdigit() and (high or low).isdigit():
-            found.update(str(number) for number in range(int(low), min(int(high or low), 7) + 1))
+        first, last = number_of(low), number_of(high or low)
+        if first is not None and last is not None:
+            found.update(str(number) for number in range(first, min(last, 7) + 1))
     return found
 
 
