@@ -342,6 +342,12 @@ platform:
       returned: success
       type: bool
       sample: false
+    uplinks:
+      description: Interfaces of the default routes, and the interfaces that those are made of. V(null) if the routes could not be read.
+      returned: success
+      type: list
+      elements: str
+      sample: [eno1]
     errors:
       description: Files that could not be read, each with the reason.
       returned: success
@@ -411,7 +417,7 @@ neighbours:
           switch_ports: [{chassis: "9c:05:91:00:00:01", port: swp3, system: leaf1, vlan: 100}]
           hardware_addresses: ["b8:3f:d2:00:01:10"]
     uplinks:
-      description: Interfaces of the default IPv4 routes, and the interfaces that those are made of.
+      description: Interfaces of the default routes, and the interfaces that those are made of.
       returned: success
       type: list
       elements: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .boundary.devices import PciAddress
+from .boundary.devices import Interface, PciAddress
 from .boundary.kubernetes import Uid
 from .boundary.words import Version, Word
 from .identity import Identity
@@ -111,6 +111,7 @@ class NodePlatform:
     :ivar boot: id of the boot in which all of it was seen
     :ivar signed_modules: the kernel loads only modules that are signed with a key it knows, as with secure boot; None where it does not say
     :ivar identity: what DMI calls the node; only root may read it
+    :ivar uplinks: interfaces of the default routes, with what they are made of
     """
 
     kernel: Version
@@ -125,6 +126,7 @@ class NodePlatform:
     boot: typing.Optional[Uid] = None
     signed_modules: typing.Optional[bool] = None
     identity: Identity = dataclasses.field(default_factory=Identity)
+    uplinks: typing.Optional[typing.Tuple[Interface, ...]] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import selectors
 import socket
 import struct
@@ -16,8 +15,9 @@ from .._model.errors import ParseError, RdmaError
 from .._model.hca import Netdev, NodeHcas
 from .._model.neighbours import NetdevNeighbours, NodeNeighbours, SwitchPort
 from .._parse.node import lldp
-from .._parse.node.neighbours import default_routes, neighbours
+from .._parse.node.neighbours import neighbours
 from . import command, sysfs
+from .uplinks import read_uplinks
 
 #: switches speak every 30 s (IEEE 802.1AB-2016, 9.2.5.7 msgTxInterval)
 LISTEN_SECONDS = 32.0
@@ -27,17 +27,16 @@ _SOL_PACKET, _ADD_MEMBERSHIP, _MULTICAST = 263, 1, 0
 #: where LLDP is sent to: the nearest bridge, the nearest that is no relay, the nearest that serves customers (IEEE 802.1AB-2016, 7.1)
 _GROUPS = tuple(bytes.fromhex(f"0180c20000{last}") for last in ("0e", "03", "00"))
 _LARGEST_FRAME = 65536
-_OPEN_VSWITCH = "ovs-system"
 
 
 def read_neighbours(
-    roots: typing.Sequence[str], node: NodeHcas, seconds: float = LISTEN_SECONDS, routes: str = "/proc/net/route", beside_infiniband: bool = False
+    roots: typing.Sequence[str], node: NodeHcas, seconds: float = LISTEN_SECONDS, routes: str = "/proc/net", beside_infiniband: bool = False
 ) -> NodeNeighbours:
     """Who is seen through the Ethernet NICs of a node; nobody is listened for where it has InfiniBand, whose fabrics the subnet managers tell.
 
     :param roots: of sysfs
     :param seconds: that are listened at most; less where each NIC has heard somebody
-    :param routes: the kernel's table of IPv4 routes
+    :param routes: the folder with the kernel's tables of routes
     :param beside_infiniband: nodes with InfiniBand are looked at as well
     """
     errors: typing.List[str] = []
@@ -51,7 +50,9 @@ def read_neighbours(
             known = _known()
         except RdmaError as error:
             errors.append(f"neighbours: {error}")
-        uplinks = _uplinks(roots, routes, errors)
+        tables, readers = sysfs.Reader(routes), [sysfs.Reader(root) for root in roots]
+        uplinks = read_uplinks(tables, readers) or ()
+        errors += [error for one in (tables, *readers) for error in one.errors]
     found = [NetdevNeighbours(item.name, item.hardware_address, heard.get(item.name, ()), known.get(item.name, ())) for item in netdevs]
     return NodeNeighbours(tuple(found), uplinks, tuple(errors))
 
@@ -71,26 +72,6 @@ def _known() -> typing.Dict[str, typing.Tuple[str, ...]]:
     if finished.failure:
         raise RdmaError(finished.failure)
     return neighbours(finished.stdout)
-
-
-def _uplinks(roots: typing.Sequence[str], routes: str, errors: typing.List[str]) -> typing.Tuple[str, ...]:
-    """Interfaces of the default routes, and those that they are made of: of a bond, a bridge, a VLAN."""
-    reader = sysfs.Reader(os.path.dirname(routes))
-    waiting = list(reader.value(os.path.basename(routes), default_routes) or ())
-    readers = [sysfs.Reader(root) for root in roots]
-    found: typing.Dict[str, None] = {}
-
-    while waiting:
-        name = waiting.pop()
-        entries = [entry for one in readers for entry in one.names(f"class/net/{name}")]
-        if name in found or not entries:
-            continue
-        found[name] = None
-        below = [entry[len("lower_") :] for entry in entries if entry.startswith("lower_")]
-        # a bridge of Open vSwitch shows no ports of its own: all ports of all bridges are below this one
-        waiting += below or ([] if "device" in entries else [_OPEN_VSWITCH])
-    errors += [error for one in (reader, *readers) for error in one.errors]
-    return tuple(sorted(found))
 
 
 def _listen(names: typing.Sequence[str], seconds: float, errors: typing.List[str]) -> typing.Dict[str, typing.Tuple[SwitchPort, ...]]:

@@ -16,6 +16,7 @@ from .._parse.node import pci_config
 from .._parse.node import sysfs as parse
 from .._parse.node.kernel_arguments import command_line
 from . import sysfs
+from .uplinks import read_uplinks
 
 _ARGUMENTS = ("intel_iommu", "amd_iommu", "iommu", "iommu.passthrough", "iommu.strict", "pci", "ib_core.netns_mode")
 _IOMMU_TABLES = ("DMAR", "IORT", "IVRS")
@@ -45,7 +46,9 @@ def read_platform(
     groups = _folder(readers, "kernel/iommu_groups")
     tables = _folder(readers, "firmware/acpi/tables")
     functions = tuple(_function(hca, readers) for hca in hcas.hcas if hca.pci)
-    errors = (*hcas.errors, *(error for reader in (*readers, proc, driver) for error in reader.errors))
+    routes = sysfs.Reader(os.path.join(os.path.dirname(kernel_arguments), "net"))
+    uplinks = read_uplinks(routes, readers)
+    errors = (*hcas.errors, *(error for reader in (*readers, proc, driver, routes) for error in reader.errors))
     return NodePlatform(
         kernel=system.release,
         machine=system.machine,
@@ -60,6 +63,7 @@ def read_platform(
         boot=proc.value("sys/kernel/random/boot_id", str),
         signed_modules=_signed_modules(roots),
         identity=_identity(roots),
+        uplinks=uplinks,
     )
 
 

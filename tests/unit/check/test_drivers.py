@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.drivers import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.drivers import DriverHost, DriverPolicy
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, ObservedPlatform
@@ -69,6 +69,37 @@ def test_nothing_is_said_where_no_policy_brings_or_may_bring_a_driver() -> None:
     host = dataclasses.replace(UBUNTU, gpu=True)
     assert driver([host], dataclasses.replace(GPUS, container=False), intent_of(None)).measured.startswith("brings no driver container")
     assert look([UBUNTU], GPUS, intent_of(None)) == [], "no node has a GPU"
+
+
+def routed(uplinks: typing.Optional[typing.Tuple[str, ...]], policy: DriverPolicy = NVIDIAS, module: str = "mlx5_core") -> typing.List[Finding]:
+    """What is told of default routes, of two nodes with the NICs eno1 of the board and ens1 of that driver; worker-2 has its routes over eno1."""
+    hosts = [dataclasses.replace(UBUNTU, name=name) for name in ("worker-1", "worker-2")]
+    nic = Hca("mlx5_0", "mlx5_0", (Netdev("ens1", "02:00:00:00:00:01"),), PciFunction("0000:3b:00.0", "15b3", "1021", "0200", module, 0))
+    board = Hca("eno1", None, (Netdev("eno1", "02:00:00:00:00:02"),), PciFunction("0000:01:00.0", "8086", "1563", "0200", "ixgbe", 0))
+    platforms = {name: ObservedPlatform(NodePlatform("5.15", "x86_64", signed_modules=False, uplinks=("eno1",))) for name in ("worker-1", "worker-2")}
+    platforms["worker-1"] = ObservedPlatform(NodePlatform("5.15", "x86_64", signed_modules=False, uplinks=uplinks))
+    hcas = {host.name: ObservedHcas(NodeHcas((nic, board))) for host in hosts}
+    found = check(intent_of(None), OperatorsSeen(drivers=(policy,), hosts=tuple(hosts)), platforms, hcas, False)
+    return [finding for finding in found if finding.subject.endswith("default routes")]
+
+
+def test_a_node_whose_default_route_leads_over_what_the_container_reloads_is_told_before() -> None:
+    for uplinks in (("ens1",), ("bond0", "eno1", "ens1"), ("br-ex", "ens1", "ovs-system")):
+        (finding,) = routed(uplinks)
+        assert (finding.check, finding.status, finding.subject) == ("operators.driver", "warn", "NicClusterPolicy nic-cluster-policy, default routes")
+        assert finding.measured == "worker-1 over ens1 (mlx5_0)" and "takes mlx5_core out of the kernel" in finding.why
+        assert finding.remedy is not None and "ip route show default" in finding.remedy and "spec.ofedDriver away" in finding.remedy
+
+
+def test_routes_that_were_not_read_are_no_better() -> None:
+    (finding,) = routed(None)
+    assert (finding.status, finding.measured) == ("warn", "not known of worker-1") and "ip -6 route show default on worker-1" in (finding.remedy or "")
+
+
+def test_nothing_is_said_of_routes_that_stay() -> None:
+    assert routed(("eno1",)) == routed(()) == routed(("ens1",), module="mlx5_vfio") == []
+    assert routed(("ens1",), dataclasses.replace(NVIDIAS, ready=True)) == [], "it runs already"
+    assert routed(("ens1",), dataclasses.replace(NVIDIAS, container=False)) == [] and routed(("ens1",), GPUS) == []
 
 
 @pytest.mark.parametrize("seen", [None, OperatorsSeen(errors=("GET NicClusterPolicy: forbidden",))])

@@ -12,7 +12,9 @@ import sys
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.neighbours import read_neighbours
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.uplinks import read_uplinks
 
 FRAME = pathlib.Path(__file__).parents[1] / "fixtures" / "lldp" / "summit300-48.hex"
 OWN, OTHER = "02:00:00:00:00:01", "02:00:00:00:00:02"
@@ -100,5 +102,20 @@ def test_ports_of_open_vswitch_are_below_its_bridges(tmp_path: pathlib.Path) -> 
     for path in ("br-ex/statistics", "ovs-system/lower_nic", "nic/device", "other/device"):
         (tmp_path / "class/net" / path).mkdir(parents=True)
     (tmp_path / "route").write_text("Iface\tDestination\tx\nbr-ex\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n")
-    seen = read_neighbours([str(tmp_path)], node("nic"), 0.0, str(tmp_path / "route"))
+    seen = read_neighbours([str(tmp_path)], node("nic"), 0.0, str(tmp_path))
     assert seen.uplinks == ("br-ex", "nic", "ovs-system")
+
+
+def test_default_routes_that_can_not_be_read_are_not_none(tmp_path: pathlib.Path) -> None:
+    for path in ("eth0/device", "ens1/device"):
+        (tmp_path / "class/net" / path).mkdir(parents=True)
+    readers = [sysfs.Reader(str(tmp_path))]
+    nothing = "0" * 32
+    assert read_uplinks(sysfs.Reader(str(tmp_path)), readers) is None
+    (tmp_path / "route").write_text("Iface\tDestination\tx\neth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n")
+    assert read_uplinks(sysfs.Reader(str(tmp_path)), readers) == ("eth0",), "a kernel without IPv6"
+    (tmp_path / "ipv6_route").write_text(f"{nothing} 00 {nothing} 00 {nothing} 00000400 00000001 00000000 00450003     ens1\n")
+    assert read_uplinks(sysfs.Reader(str(tmp_path)), readers) == ("ens1", "eth0")
+    (tmp_path / "ipv6_route").write_text("torn")
+    torn = sysfs.Reader(str(tmp_path))
+    assert read_uplinks(torn, readers) is None and "ipv6_route" in torn.errors[0]

@@ -198,6 +198,9 @@ TEXT: typing.Dict[str, Text] = {
         ["Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\neth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\n"],
         ((),),
     ),
+    "node.neighbours.default_routes_6": Text(
+        parser("node.neighbours.default_routes_6"), [f"{'0' * 32} 00 {'0' * 32} 00 {'0' * 32} 00000400 00000001 00000000 00450003 ens1\n"], ((),)
+    ),
     "node.ip_link.vf_settings": Text(parser("node.ip_link.vf_settings"), seeds("iproute2/*.stdout"), ({},)),
     "infiniband.iblinkinfo.parse": Text(parser("infiniband.iblinkinfo.parse"), seeds("infiniband-diags/iblinkinfo_*.txt")),
     "infiniband.ibqueryerrors.parse": Text(parser("infiniband.ibqueryerrors.parse"), seeds("infiniband-diags/ibqueryerrors_*.txt")),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import SwitchPort
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.lldp import switch_port
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.neighbours import default_routes, neighbours
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.neighbours import default_routes, default_routes_6, neighbours
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "lldp"
 HEADER = bytes.fromhex("0180c200000e9c0591000001" + "88cc")
@@ -133,3 +133,20 @@ def test_default_routes() -> None:
     for broken in ("", "eth0 00000000", ROUTES + "eth0\t00000000\n"):
         with pytest.raises(ParseError):
             default_routes(broken)
+
+
+ROUTES_6 = """\
+fd000000000000000000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 00000001 00000000 00000001     eth0
+00000000000000000000000000000000 00 00000000000000000000000000000000 00 fd000000000000000000000000000001 00000400 00000002 00000000 00000003     eth0
+00000000000000000000000000000001 80 00000000000000000000000000000000 00 00000000000000000000000000000000 00000000 00000003 00000000 80200001       lo
+00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo
+"""
+
+
+def test_default_routes_of_ipv6() -> None:
+    """As a host shows them: the route on lo refuses what has no other."""
+    assert default_routes_6(ROUTES_6) == ("eth0",)
+    assert default_routes_6("") == default_routes_6(ROUTES_6.partition("\n")[0]) == ()
+    for broken in ("x", ROUTES_6.replace("00000003     eth0", "0000000g     eth0"), ROUTES_6[:380], ROUTES_6.replace(" eth0", " e/1")):
+        with pytest.raises(ParseError):
+            default_routes_6(broken)

@@ -448,7 +448,9 @@ class _Made:
         assert node is not None
         functions = tuple(self._evidence(hca, place) for place, hca in enumerate(node.hcas))
         gpu = GpuDriver("570.86.15", True, True, ("nvidia-peermem",), "24.10-0.7.0")
-        return NodePlatform("6.12.95", "x86_64", ("intel_iommu=on", "iommu=pt"), ("dmar0", "dmar1"), 160, ("DMAR",), functions, (), gpu, "7c4d2f1e")
+        return NodePlatform(
+            "6.12.95", "x86_64", ("intel_iommu=on", "iommu=pt"), ("dmar0", "dmar1"), 160, ("DMAR",), functions, (), gpu, "7c4d2f1e", uplinks=("eno1",)
+        )
 
     def _evidence(self, hca: Hca, place: int) -> PciEvidence:
         """Where pods are to have InfiniBand the platform is looked at before VFs are made, so that PCI has to prove that they can be."""

@@ -294,6 +294,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("platform",), ("node.gpu.peermem", "node.gpu.peer_clients*"), "DMA-BUF, which the intent asks for, does not depend on it.", on=ROCE),
     Row(("platform",), ("node.gpu.peer_clients[]",), "It still names peermem.", BROKEN, INFINIBAND),
     Row(("platform",), ("node.machine", "node.kernel_arguments*", "node.gpu.ofed", "node.boot", "node.signed_modules"), "It is told beside what is judged."),
+    Row(("platform",), ("node.uplinks*",), "It warns where a driver container reloads the NIC of the default route; these nodes have a driver of their own."),
     Row(("platform",), ("node.iommu_devices[]", "node.acpi_tables[]"), "An IOMMU that translates is there; its name and how many do not count."),
     Row(("platform",), ("node.iommu_groups",), "There are groups, which proves the IOMMU.", NUMBER),
     Row(("platform",), ("node.functions(PF).sriov_total",), "These are still as many VFs as the intent asks for.", NUMBER),

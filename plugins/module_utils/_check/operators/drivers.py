@@ -39,6 +39,8 @@ _PRECOMPILED, _FLAVORS = ("ubuntu22.04", "ubuntu24.04"), ("generic", "nvidia", "
 #: whose packages need a subscription
 _SUBSCRIBED = {"rhel": "subscription-manager status", "sles": "SUSEConnect --status-text"}
 _NVIDIA = ("nvcr.io/nvidia",)
+#: what the driver container of the HCAs takes out of the kernel
+_RELOADED = "mlx5_core"
 #: what a policy calls it: keys for a precompiled driver and for package repositories
 _KEYS = {
     NIC: ("spec.ofedDriver.forcePrecompiled", "spec.ofedDriver.repoConfig.name"),
@@ -117,6 +119,7 @@ def check(
             pools = _pools(policy, hosts, platforms, mirrored, remark)
             yield from map(_pool, pools)
             yield _kernels(policy, pools)
+            yield from _default_routes(policy, [host.name for host in hosts], platforms, hcas)
 
 
 def _asks(intent: Intent) -> bool:
@@ -283,6 +286,44 @@ def _compiled(pool: _Pool) -> typing.Optional[Finding]:
         remedy = f"Name a ConfigMap with repositories that the nodes reach in {key}, or use a precompiled image."
         return _finding(pool, WARN, why, remedy)
     return None
+
+
+def _default_routes(
+    policy: DriverPolicy, nodes: typing.Sequence[str], platforms: typing.Mapping[str, ObservedPlatform], hcas: typing.Mapping[str, ObservedHcas]
+) -> typing.Iterator[Finding]:
+    """A warning of nodes that lose their way to the API server while the driver of their HCAs is taken out and loaded anew."""
+    if policy.kind not in OF_NICS or policy.ready:
+        return
+    cut, unsure = [], []
+    for name in nodes:
+        shown, platform = (hcas[name].value if name in hcas else None), (platforms[name].value if name in platforms else None)
+        reloaded = {
+            netdev.name: hca.name for hca in (shown.hcas if shown else ()) if hca.pci is not None and hca.pci.driver == _RELOADED for netdev in hca.all_netdevs
+        }
+        if reloaded and (platform is None or platform.uplinks is None):
+            unsure.append(name)
+            continue
+        over = [f"{netdev} ({hca})" for netdev, hca in reloaded.items() if platform and netdev in (platform.uplinks or ())]
+        cut += [f"{name} over {' and '.join(over)}"] if over else []
+    subject, expected = f"{policy.kind} {policy.name}, default routes", "default routes over interfaces whose driver stays"
+    if cut:
+        why = (
+            f"The driver container takes {_RELOADED} out of the kernel and loads its own, and the interfaces are gone meanwhile. The node then reaches neither "
+            "the API server nor the registry, and it stays away if its network configuration does not bring the interface back by itself."
+        )
+        remedy = (
+            f"Lead the default route over another NIC (ip route show default), or {_OWN[policy.kind]}. Else let one node go first, with its console at hand: "
+            "after the reload, ip route show default must show the same again."
+        )
+        yield Finding(CHECK, subject, WARN, _some(cut), expected, why, remedy)
+    if unsure:
+        why = f"The routes of these nodes could not be read. The driver container reloads {_RELOADED}, and they have interfaces of it."
+        remedy = f"Run ip route show default and ip -6 route show default on {unsure[0]} by hand. See platform.node for why they could not be read."
+        yield Finding(CHECK, subject, WARN, f"not known of {_some(unsure)}", expected, why, remedy)
+
+
+def _some(items: typing.Sequence[str]) -> str:
+    return ", ".join(items[:10]) + (f" and {len(items) - 10} more" if len(items) > 10 else "")
 
 
 def _kernels(policy: DriverPolicy, pools: typing.Sequence[_Pool]) -> Finding:

@@ -59,10 +59,12 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "There is no precompiled image for this kernel.",
             "Headers come from repositories that need a subscription, or that a disconnected site does not reach.",
             "A NicNodePolicy or an NVIDIADriver brings the driver to some nodes, and its operator does not say that it runs there (unknown).",
+            "The default route of a node leads over an interface of mlx5_core, which the driver container reloads: the node is cut off meanwhile.",
         ),
         look=(
             "kubectl get node NODE --show-labels",
             "mokutil --sb-state",
+            "ip route show default",
             "skopeo list-tags docker://nvcr.io/nvidia/mellanox/doca-driver",
             "kubectl describe nicclusterpolicies.mellanox.com",
             "kubectl get nicnodepolicies.mellanox.com,nvidiadrivers.nvidia.com",

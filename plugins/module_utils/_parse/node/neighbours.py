@@ -11,8 +11,11 @@ from ..._model.boundary.devices import INTERFACE
 from ..._model.errors import ParseError
 from ..limits import decode_json
 
-_TOOL, _FILE = "ip -json neigh show", "/proc/net/route"
+_TOOL, _FILE, _FILE_6 = "ip -json neigh show", "/proc/net/route", "/proc/net/ipv6_route"
 _HARDWARE_ADDRESS = re.compile(r"\A([0-9a-f]{2}:){5}[0-9a-f]{2}\Z")
+_HEXADECIMAL = re.compile(r"\A[0-9a-f]{8}\Z")
+#: RTF_REJECT: each network namespace has such a default route, on lo
+_REJECT = 0x0200
 #: set by hand, or by a program such as a network plugin: nobody was seen
 _NOT_SEEN = ("PERMANENT", "NOARP", "FAILED", "INCOMPLETE", "NONE")
 
@@ -48,6 +51,21 @@ def default_routes(text: str) -> typing.Tuple[str, ...]:
             raise ParseError(_FILE, line, "8 columns or more")
         if fields[1] == fields[7] == "00000000":
             found[INTERFACE.of(fields[0], _FILE)] = None
+    return tuple(found)
+
+
+def default_routes_6(text: str) -> typing.Tuple[str, ...]:
+    """Interfaces of the default routes in ``/proc/net/ipv6_route`` (net/ipv6/route.c ipv6_route_native_seq_show), but for those that refuse all packets.
+
+    :raises ParseError: not in this form
+    """
+    found: typing.Dict[str, None] = {}
+    for line in filter(str.strip, text.splitlines()):
+        fields = line.split()
+        if len(fields) != 10 or not _HEXADECIMAL.match(fields[8]):
+            raise ParseError(_FILE_6, line, "10 columns, the ninth hexadecimal")
+        if fields[0] == "0" * 32 and fields[1] == "00" and not int(fields[8], 16) & _REJECT:
+            found[INTERFACE.of(fields[9], _FILE_6)] = None
     return tuple(found)
 
 
