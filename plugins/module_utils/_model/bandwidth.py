@@ -98,6 +98,11 @@ class OrderedPair:
         return self.server_end[0] != self.rail
 
 
+#: of ib_write_bw, at once, by the least rate of a port in Gb/s: one does not fill a fast link on each host, so that its cable looks slow
+#: [linux-rdma/perftest issue 252: 4 for 200 Gb/s; NVIDIA/nccl issue 2409: at 400 Gb/s one carries 284 Gb/s, and eight 391]
+QUEUE_PAIRS = ((400.0, 8), (200.0, 4))
+
+
 @dataclasses.dataclass(frozen=True)
 class PairResult(OrderedPair):
     """One ordered pair of a rail, or of two: the client writes to the server, or each to the other where both directions run at once.
@@ -115,6 +120,7 @@ class PairResult(OrderedPair):
     :ivar flow_label: by which switches of Ethernet send it over the same links each time, as far as the driver makes a UDP source port of it; None where
         it has none, so that each measurement may go over other links
     :ivar server_rail: of a pair between two rails; None: ``rail``
+    :ivar queue_pairs: of ib_write_bw, at once; None: it did not run
     """
 
     fabric: str
@@ -139,6 +145,7 @@ class PairResult(OrderedPair):
     streams: typing.Optional[int] = None
     flow_label: typing.Optional[int] = None
     server_rail: typing.Optional[int] = None
+    queue_pairs: typing.Optional[int] = None
 
     @property
     def key(self) -> PairKey:

@@ -171,6 +171,7 @@ class Pods:
     :ivar mount_infiniband: mount the host's /dev/infiniband, where the device plugin does not
     :ivar connection: how perftest connects: over rdma_cm (needed by iWARP), or over TCP
     :ivar message_bytes: message size in bytes
+    :ivar queue_pairs: of ib_write_bw, at once; None: as many as the rate of the ports takes
     :ivar iterations: of ib_write_bw; None measures for ``seconds``
     :ivar seconds: duration of one measurement
     :ivar limit_seconds: hard limit of one command
@@ -187,6 +188,7 @@ class Pods:
     mount_infiniband: bool = False
     connection: typing.Literal["tcp", "rdma_cm"] = "tcp"
     message_bytes: int = 1048576
+    queue_pairs: typing.Optional[int] = None
     iterations: typing.Optional[int] = None
     seconds: int = 10
     limit_seconds: int = 120

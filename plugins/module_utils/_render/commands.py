@@ -151,6 +151,7 @@ def write_bandwidth(
     sweep: bool = False,
     gpu: bool = False,
     flow_label: typing.Optional[int] = None,
+    pairs: int = 1,
 ) -> Command:
     """ib_write_bw: as server, or as client of the server at ``address``. Both ends need the same size, amount, direction, connection and address family.
 
@@ -163,6 +164,7 @@ def write_bandwidth(
     :param sweep: all message sizes, which perftest does not measure by time
     :param gpu: to and from the memory of the container's first GPU
     :param flow_label: of the packets; None: as the driver likes
+    :param pairs: queue pairs at once; the same at both ends
     """
     pods = fabric.pods
     if sweep:
@@ -174,6 +176,7 @@ def write_bandwidth(
         *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
         *("ib_write_bw", "-d", operand(device, "the RDMA device"), "-p", str(port), "-F", "--report_gbits", "--perform_warm_up"),
         *amount,
+        *(("-q", str(pairs)) if pairs > 1 else ()),
         *(("-b",) if fabric.bandwidth.directions == "at_once" else ()),
         *(("-R",) if pods.connection == "rdma_cm" else ()),
         *(("--use_cuda=0",) if gpu else ()),

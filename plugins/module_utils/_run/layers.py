@@ -21,6 +21,7 @@ from .._parse.pods import perftest
 from .._parse.pods.host import Host, host, throttled
 from .._render import commands
 from .._schedule.layers import MOST_PAIRS
+from .._schedule.measurements import queue_pairs
 from .observer_of import observer_of
 from .pods import PROBE_LIMIT, Plan, Pods, Say
 from .two_ends import both, failure_of, line_of
@@ -186,8 +187,13 @@ class Layers:
         port = FIRST_PORT + next(self._ports) % PORTS
         cpus = [end.seen.probe.binding(function)[0] for end, function in zip(ends, functions)]
         opened = [functools.partial(self._shells.__getitem__, (end.node, end.pf)) for end in ends]
-        here, there = (commands.write_bandwidth(fabric, devices[at], cpus[at], port, address, at == 1) for at in (0, 1))
+        pairs = self._queue_pairs(ends[0].node, ends[1].node)
+        here, there = (commands.write_bandwidth(fabric, devices[at], cpus[at], port, address, at == 1, pairs=pairs) for at in (0, 1))
         return self._run(step, (opened[1], there), (opened[0], here))
+
+    def _queue_pairs(self, *nodes: str) -> int:
+        """The same in each layer, by the ports of the pods on these nodes."""
+        return queue_pairs(self._fabric, [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error])
 
     def _meet(self, ends: typing.Tuple[_OnHost, _OnHost], functions: typing.Tuple[str, str], connection: str) -> str:
         """The address at which the client finds the server. Over TCP, that is the node's own: the two ends name their devices, so that the data takes no
@@ -219,7 +225,10 @@ class Layers:
         before = [self._throttled(pod) for pod in (client, server)]
         port = FIRST_PORT + next(self._ports) % PORTS
         address, gpu = server.address or "", layer == "gpu_pod"
-        here, there = (commands.write_bandwidth(self._fabric, pod.device or "", pod.cpus, port, address, pod is server, gpu=gpu) for pod in (client, server))
+        pairs = self._queue_pairs(client.node, server.node)
+        here, there = (
+            commands.write_bandwidth(self._fabric, pod.device or "", pod.cpus, port, address, pod is server, gpu=gpu, pairs=pairs) for pod in (client, server)
+        )
         opened = [functools.partial(self._in_pods.shell, pod) for pod in (client, server)]
         step = self._run(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node)), (opened[1], there), (opened[0], here))
         ends = [self._pod_end(pod, earlier) for pod, earlier in zip((client, server), before)]

@@ -43,6 +43,7 @@ from .._schedule.measurements import (
     cover_plan,
     most_seconds_of_a_pair,
     orders,
+    queue_pairs,
     round_plan,
     steps,
     turn_steps,
@@ -395,11 +396,10 @@ class Bench:
         self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool
     ) -> typing.Tuple[typing.Optional[perftest.Report], PairResult, typing.Optional[Failure]]:
         """What ib_write_bw reported, the result with its command, and the failure if there is one."""
+        result = dataclasses.replace(result, queue_pairs=queue_pairs(fabric, (client.rate_gbps, server.rate_gbps)))
+        how: typing.Dict[str, typing.Any] = {"flow_label": result.flow_label, "pairs": result.queue_pairs}
         there, here = (
-            (
-                end,
-                commands.write_bandwidth(fabric, end.device or "", end.cpus, port, server.address or "", end is server, sweep, flow_label=result.flow_label),
-            )
+            (end, commands.write_bandwidth(fabric, end.device or "", end.cpus, port, server.address or "", end is server, sweep, **how))
             for end in (server, client)
         )
         ran, failure = self._both(there, here, commands.BANDWIDTH_SERVER_UP, fabric.pods.limit_seconds, True)

@@ -8,7 +8,7 @@ import dataclasses
 import itertools
 import typing
 
-from .._model.bandwidth import CoverPlan, End, OrderedPair, RoundPlan
+from .._model.bandwidth import QUEUE_PAIRS, CoverPlan, End, OrderedPair, RoundPlan
 from .._model.intent import Bandwidth, Fabric
 from .._model.profiles import rails as rails_of
 from .coverage import coverage
@@ -57,6 +57,17 @@ def by_links(fabric: Fabric, nodes: int) -> bool:
     wanted = fabric.bandwidth
     # both directions at once tell nothing of one of them
     return wanted.rounds == "auto" or (wanted.rounds is None and nodes > FEW_NODES and wanted.directions != "at_once")
+
+
+def queue_pairs(fabric: Fabric, rates: typing.Iterable[typing.Optional[float]]) -> int:
+    """Return how many of them ib_write_bw is to use: what the intent says, else what the slower port takes; one where its rate is not known.
+
+    :param rates: of the ports of both ends, in Gb/s
+    """
+    if fabric.pods.queue_pairs is not None:
+        return fabric.pods.queue_pairs
+    slowest = min((rate or 0.0 for rate in rates), default=0.0)
+    return next((count for least, count in QUEUE_PAIRS if slowest >= least), 1)
 
 
 def turn_steps(ways: Ways, turn: Turn, wanted: Bandwidth) -> typing.Iterator[Step]:

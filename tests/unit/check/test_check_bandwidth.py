@@ -161,6 +161,22 @@ def test_floor(average: float, rule: typing.Dict[str, typing.Any], status: str) 
     assert rule.get("reason", "0.9") in finding.expected
 
 
+@pytest.mark.parametrize(("count", "advice"), [(1, "one queue pair, which does not fill"), (4, "4 queue pairs, which do not fill"), (8, ""), (None, "")])
+def test_a_pair_of_few_queue_pairs_is_to_be_measured_with_more_before_anything_is_replaced(count: typing.Optional[int], advice: str) -> None:
+    """NVIDIA/nccl issue 2409: at 400 Gb/s and 1 MiB one carries 284.4 Gb/s, and eight carry 391.5."""
+    finding = found(facts(pair("a", "b", 284.4, queue_pairs=count), pair("b", "a", 284.4, queue_pairs=count)), "floor", AB)
+    assert (finding.status, advice in finding.why) == ("fail", True), finding
+    assert (finding.remedy or "").startswith("First set pods.queue_pairs of the fabric to 8 and run the stage again") == bool(advice), finding
+
+
+def test_iterations_may_be_told_of_each_queue_pair_or_of_all() -> None:
+    (fabric,) = intent().fabrics
+    wanted = Intent((dataclasses.replace(fabric, pods=dataclasses.replace(fabric.pods, iterations=5000)),))
+    for told, count, status in ((5000, 8, "pass"), (40000, 8, "pass"), (10000, 8, "unknown"), (40000, None, "unknown")):
+        given = facts(pair("a", "b", iterations=told, queue_pairs=count), pair("b", "a"))
+        assert found(given, "measured", AB, wanted).status == status, (told, count)
+
+
 def floor_of(given: Facts, subject: str = AB, wanted: typing.Optional[Intent] = None) -> float:
     """The floor in Gb/s that a finding names."""
     return float(found(given, "floor", subject, wanted).expected.split()[1])

@@ -209,6 +209,38 @@ def test_each_ordered_pair_is_measured_once_and_no_pod_stays() -> None:
     assert "storage a -> b: 5 pings, 0.0348 Gb/s" in lines
 
 
+class _Fast(Api):
+    """Both ports have this rate."""
+
+    def __init__(self, rate: str) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def greeting(self, pod: str, node: str) -> CommandResult:
+        text = f'rdma [{{"ifname":"siw-{node}","netdev":"net1"}}]\nrate siw-{node} {self.rate}\n'
+        return CommandResult("shell", 0, text + self.probe.format(number=self.made.index(pod)))
+
+
+@pytest.mark.parametrize(
+    ("rate", "asked", "pairs"),
+    [
+        ("2.5 Gb/sec", {}, 1),
+        ("100 Gb/sec (4X EDR)", {}, 1),
+        ("200 Gb/sec (4X HDR)", {}, 4),
+        ("400 Gb/sec (4X NDR)", {}, 8),
+        ("800 Gb/sec (4X XDR)", {}, 8),
+        ("400 Gb/sec (4X NDR)", {"queue_pairs": 1}, 1),
+        ("100 Gb/sec (4X EDR)", {"queue_pairs": 2}, 2),
+    ],
+)
+def test_fast_ports_are_measured_with_several_queue_pairs_at_both_ends(rate: str, asked: typing.Dict[str, typing.Any], pairs: int) -> None:
+    api = _Fast(rate)
+    facts, _lines = run(api, pods={"message_bytes": 65536, "iterations": 100, **asked})
+    assert {pair.queue_pairs for pair in facts.pairs} == {pairs}
+    of_tool = [command for tool, _end, _node, command in api.ran if tool == "ib_write_bw"]
+    assert len(of_tool) == 4 and all((("-q", str(pairs)) in zip(command, command[1:])) == (pairs > 1) for command in of_tool), of_tool
+
+
 def test_the_pods_of_one_fabric_go_before_those_of_the_next_come() -> None:
     most = []
 

@@ -593,7 +593,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("bandwidth",), ("pairs[].pings",), "These are more than it takes.", ("more",)),
     Row(
         ("bandwidth",),
-        _under("pairs[].", "ping_evidence", "evidence", "seconds", "commands*", "streams"),
+        _under("pairs[].", "ping_evidence", "evidence", "seconds", "commands*", "streams", "queue_pairs"),
         "It is told beside what is judged.",
     ),
     Row(("bandwidth",), ("pairs[].peak_gbps",), "The average counts.", ("unread", "more")),

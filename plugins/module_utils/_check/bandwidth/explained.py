@@ -56,6 +56,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "CPUs of another NUMA node than the HCA's, which the finding names; ACS, or small PCIe reads (`tuning.pci`).",
             "A rate limit that the physical function has for the sender's VF, which the finding names.",
             "Errors, or congestion by other tenants.",
+            "Fewer queue pairs than fill the link, where `pods.queue_pairs` says so or the rate of the port is not known.",
             "MTU 1500 where 9000 was meant, or PFC on one side only (RoCE).",
             "The floor is too high for what is bought (unknown where the links' rate is not told).",
         ),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.bandwidth import PairResult
+from ..._model.bandwidth import QUEUE_PAIRS, PairResult
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
@@ -35,6 +35,10 @@ def subject_of(fabric: Fabric, pair: PairResult) -> str:
     arrow = "<->" if fabric.bandwidth.directions == "at_once" else "->"
     client = f"{pair.client} rail {pair.rail}" if pair.between_rails else pair.client
     return f"{fabric.name} {client} {arrow} {pair.server}{on_rail(fabric, pair.server_end[0])}{_again(pair)}"
+
+
+#: queue pairs that fill any link
+_ENOUGH = max(count for _rate, count in QUEUE_PAIRS)
 
 
 def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> typing.List[Finding]:
@@ -74,7 +78,7 @@ def _measured(subject: str, ground: Ground, pair: PairResult, doubt: str) -> Fin
     expected = "an average in Gb/s, exit code 0"
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
     if pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure:
-        how = f"TCP, {pair.streams} streams at once" if pair.transport == "TCP" else f"{pair.message_bytes} bytes x {pair.iterations}"
+        how = f"TCP, {pair.streams} streams at once" if pair.transport == "TCP" else f"{pair.message_bytes} bytes x {pair.iterations}{_by(pair)}"
         figures = f"{gbps(pair.average_gbps)} average, {how}"
         if doubt:
             remedy = (
@@ -104,6 +108,12 @@ def _subnet_manager(ground: Ground, pair: PairResult) -> typing.Optional[typing.
     return why, f"{first} If it is NVIDIA's: {remedy[0].lower()}{remedy[1:]}"
 
 
+def _by(pair: PairResult) -> str:
+    if not pair.queue_pairs:
+        return ""
+    return f", {pair.queue_pairs} queue pair{'s' if pair.queue_pairs > 1 else ''}"
+
+
 def _sweep(subject: str, pair: PairResult) -> Finding:
     expected = "an average in Gb/s for each message size"
     if pair.sweep and not pair.sweep_failure:
@@ -127,6 +137,10 @@ def _floor(subject: str, ground: Ground, pair: PairResult, average: float) -> Fi
     look = "NUMA node and error counters" if is_infiniband(ground.fabric) else "NUMA node, MTU and error counters"
     remedy = f"See bandwidth.suspect for the end at fault, and bandwidth.link for a link below what it can do. Look there at {look}."
     why, remedy = " ".join([why, *(one.why for one in known)]), " ".join(one.remedy for one in known) or remedy
+    if pair.queue_pairs and pair.queue_pairs < _ENOUGH:
+        what = "one queue pair" if pair.queue_pairs == 1 else f"{pair.queue_pairs} queue pairs"
+        why = f"{why} It was measured with {what}, which do{'es' if pair.queue_pairs == 1 else ''} not fill a fast link on each host."
+        remedy = f"First set pods.queue_pairs of the fabric to {_ENOUGH} and run the stage again, before anything is replaced. If it stays: {remedy}"
     return Finding("bandwidth.floor", subject, FAIL, gbps(average), f">= {gbps(floor)} ({text})", why, remedy)
 
 

@@ -428,7 +428,7 @@ def _reason_of_low(rate: LineRate, path: str) -> typing.Iterator[Finding]:
 
 def _check_pods(fabric: Fabric, path: str) -> typing.List[Finding]:
     findings: typing.List[Finding] = []
-    for what in ("pods.message_bytes", "pods.iterations", "pods.seconds", "bandwidth.rounds"):
+    for what in ("pods.message_bytes", "pods.queue_pairs", "pods.iterations", "pods.seconds", "bandwidth.rounds"):
         findings += told(_at_least_one, fabric, path, what)
     findings += told(_limit, fabric, path)
     findings += told(_rounds, fabric, path)

@@ -223,7 +223,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "validate.pods": Explanation(
         means="A measurement can't come to its end within its own limit.",
-        measured="`pods` of the fabric: seconds, limit_seconds, iterations, message_bytes.",
+        measured="`pods` of the fabric: seconds, limit_seconds, iterations, message_bytes, queue_pairs.",
         causes=("`limit_seconds` is not above `seconds`.",),
         look=("ansible-doc -t role linerate.rdma.bandwidth",),
         remedy="Leave room for connecting: `limit_seconds` should be twice `seconds` at least.",
