@@ -4,16 +4,31 @@
 
 from __future__ import annotations
 
+import dataclasses
+import pathlib
+import re
 import typing
 
 import pytest
+import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers import olm
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.olm import Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.olm import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OlmFacts, OperatorStand, Stay
+from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import (
+    Catalog,
+    OlmFacts,
+    OperatorGroup,
+    OperatorStand,
+    OperatorWish,
+    ServiceVersion,
+    Stay,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.olm import subscription as parse_subscription
 
 READY: typing.Dict[str, typing.Any] = {
     "package": "nfd",
@@ -47,6 +62,46 @@ def test_a_package(change: typing.Dict[str, typing.Any], status: str, words: str
     (finding,) = check(facts)
     assert (finding.check, finding.subject, finding.status) == ("operators.olm", "package nfd", status)
     assert words in f"{finding.why} {finding.remedy}"
+
+
+CSV, SRIOV_SPACE = "sriov-network-operator.v4.18.0-202510010035", "openshift-sriov-network-operator"
+
+
+def unreferenced(**changes: typing.Any) -> OperatorStand:
+    """How far the operator is whose Subscription was made anew on another catalog, as a public report has it."""
+    text = (pathlib.Path(__file__).parent.parent / "fixtures/public/olm-unreferenced.yaml").read_text()
+    subscription = dataclasses.replace(parse_subscription(yaml.safe_load(text)), **changes)
+    catalog = Catalog("redhat-operator-index", "openshift-marketplace", "READY")
+    seen = Seen(
+        {(catalog.namespace, catalog.name): catalog},
+        subscriptions={(subscription.namespace, subscription.name): subscription},
+        versions={(SRIOV_SPACE, CSV): ServiceVersion(CSV, SRIOV_SPACE, "Succeeded")},
+    )
+    (found,) = olm.judge([OperatorWish("sriov-network-operator", SRIOV_SPACE)], seen)
+    return found.stand
+
+
+def test_a_subscription_on_another_catalog_is_there_and_does_not_take_the_operator_over() -> None:
+    stand = unreferenced()
+    assert stand.detail.startswith(f"ClusterServiceVersion {CSV} (Succeeded) was installed by an earlier Subscription, from another catalog")
+    assert f"Subscription {SRIOV_SPACE}/sriov-network-operator on catalog openshift-marketplace/redhat-operator-index is new" in stand.detail
+    assert "gone" not in stand.detail
+    assert f"kubectl -n {SRIOV_SPACE} delete clusterserviceversions.operators.coreos.com {CSV} (its definitions" in stand.remedy
+    assert "kubectl get packagemanifests -l catalog=redhat-operator-index" in stand.remedy
+    assert not re.search(r"\b(NAME|NAMESPACE|PACKAGE)\b", stand.remedy)
+
+
+def test_a_service_version_of_another_operator_needs_a_subscription_of_its_own() -> None:
+    said = {"ResolutionFailed": "constraints not satisfiable: clusterserviceversion other-operator.v1.2.3 exists and is not referenced by a subscription"}
+    stand = unreferenced(troubles=said)
+    assert stand.detail.startswith(f"ClusterServiceVersion other-operator.v1.2.3 of another operator in namespace {SRIOV_SPACE} has no Subscription")
+    assert f"kubectl -n {SRIOV_SPACE} delete clusterserviceversions.operators.coreos.com other-operator.v1.2.3" in stand.remedy
+
+
+def test_of_several_operator_groups_the_one_that_fits_is_kept_by_name() -> None:
+    groups = {(SRIOV_SPACE, name): OperatorGroup(name, SRIOV_SPACE, targets) for name, targets in (("all", ()), ("fits", (SRIOV_SPACE,)), ("third", ()))}
+    found = olm.group_trouble(SRIOV_SPACE, (SRIOV_SPACE,), Seen(groups=groups))
+    assert found is not None and found.remedy == f"Keep one of them, such as fits: kubectl -n {SRIOV_SPACE} delete operatorgroup all third"
 
 
 def test_where_olm_was_asked_for_nothing_nothing_is_found() -> None:

@@ -326,7 +326,10 @@ def test_a_channel_that_was_wrong_is_forgotten_with_the_wish_for_it(served: Serv
         ("no operators found in package nfd in the catalog referenced by subscription nfd", "Correct package"),
         ("no operators found in channel beta of package nfd in the catalog referenced by subscription nfd", "packagemanifest nfd"),
         ("no operators found with name nfd.v9 in channel stable of package nfd in the catalog referenced by subscription nfd", "Correct version"),
-        ("clusterserviceversion nfd.v0 exists and is not referenced by a subscription", "kubectl -n ops delete clusterserviceversion"),
+        (
+            "clusterserviceversion nfd.v0 exists and is not referenced by a subscription",
+            "kubectl -n ops delete clusterserviceversions.operators.coreos.com nfd.v0",
+        ),
     ],
 )
 def test_a_resolution_that_fails(said: str, remedy: str, served: Served) -> None:

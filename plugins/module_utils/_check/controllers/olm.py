@@ -133,10 +133,12 @@ def group_trouble(namespace: str, targets: typing.Iterable[str], seen: Seen, las
     """Why the OperatorGroups of a namespace do not fit; None where there is one that does, or none yet."""
     found = sorted((item for item in seen.groups.values() if item.namespace == namespace), key=lambda item: item.name)
     names = ", ".join(item.name for item in found)
+    wished = tuple(sorted(targets))
     if len(found) > 1:
         why = f"namespace {namespace} has {len(found)} OperatorGroups ({names}); with two OLM installs nothing there, and fails what is there"
-        return Trouble("groups", why, f"Keep one of them: kubectl -n {namespace} delete operatorgroup NAME", lasting)
-    wished = tuple(sorted(targets))
+        kept = min(found, key=lambda item: (item.targets != wished, not item.ours, item.name))
+        others = " ".join(item.name for item in found if item is not kept)
+        return Trouble("groups", why, f"Keep one of them, such as {kept.name}: kubectl -n {namespace} delete operatorgroup {others}", lasting)
     if found and found[0].targets != wished:
         why = f"OperatorGroup {namespace}/{names} watches {_spaces(found[0].targets)}, and {_spaces(wished)} is asked for"
         remedy = (
@@ -286,12 +288,35 @@ _RESOLUTION = (
         "version",
         "Correct version: kubectl get packagemanifest PACKAGE -o jsonpath='{.status.channels[*].entries[*].name}'",
     ),
-    (
-        r"(?<!\S)(\S{1,500}) exists and is not referenced by a subscription",
-        "unreferenced",
-        "It was installed before and its Subscription is gone. Delete it, so that OLM installs it anew: kubectl -n NAMESPACE delete clusterserviceversion NAME",
-    ),
 )
+
+
+_UNREFERENCED = re.compile(r"(?<!\S)(\S{1,500}) exists and is not referenced by a subscription")
+
+
+def _unreferenced(subscription: Subscription, seen: Seen, said: str) -> typing.Optional[Trouble]:
+    """The trouble of a ClusterServiceVersion that an earlier Subscription installed; None where OLM names none. A new Subscription does not take it over."""
+    found = _UNREFERENCED.search(said)
+    if found is None:
+        return None
+    name, catalog = found[1], f"{subscription.source_namespace}/{subscription.source}"
+    delete = f"kubectl -n {subscription.namespace} delete clusterserviceversions.operators.coreos.com {name}"
+    kept = "its definitions and their objects stay, its pods end until OLM has installed it anew"
+    if not name.startswith(f"{subscription.package}."):
+        space = subscription.namespace
+        why = f"ClusterServiceVersion {name} of another operator in namespace {space} has no Subscription, so OLM installs nothing there: {said}"
+        return Trouble("resolution", why, f"Make a Subscription for it, or delete it: {delete} ({kept})", PASSING_SECONDS)
+    version = seen.versions.get((subscription.namespace, name))
+    phase = f" ({version.phase})" if version and version.phase else ""
+    why = (
+        f"ClusterServiceVersion {name}{phase} was installed by an earlier Subscription, from another catalog "
+        f"or before it was deleted. Subscription {subscription.place} on catalog {catalog} is new and does not take it over: {said}"
+    )
+    remedy = (
+        f"See that this catalog offers {subscription.package}: kubectl get packagemanifests -l catalog={subscription.source}. "
+        f"Then delete the old ClusterServiceVersion: {delete} ({kept})"
+    )
+    return Trouble("resolution", why, remedy, PASSING_SECONDS)
 
 
 def _of_conditions(subscription: Subscription, seen: Seen) -> typing.Optional[Trouble]:
@@ -305,8 +330,11 @@ def _of_conditions(subscription: Subscription, seen: Seen) -> typing.Optional[Tr
         return Trouble("unpack", why, image.remedy if image else remedy, PASSING_SECONDS)
     if "ResolutionFailed" in troubles:
         said = troubles["ResolutionFailed"]
+        unreferenced = _unreferenced(subscription, seen, said)
+        if unreferenced is not None:
+            return unreferenced
         cause = next((remedy for pattern, _name, remedy in _RESOLUTION if re.search(pattern, said)), f"Correct what it names; {show}")
-        remedy = cause.replace("PACKAGE", subscription.package).replace("NAMESPACE", subscription.namespace)
+        remedy = cause.replace("PACKAGE", subscription.package)
         return Trouble("resolution", f"OLM finds no way to install it: {said}", remedy, PASSING_SECONDS)
     if "BundleUnpacking" in troubles:
         image = _image(seen.pods.get(subscription.source_namespace, {}), ("",), subscription.source_namespace, "the bundle's image")
