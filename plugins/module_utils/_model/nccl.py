@@ -167,7 +167,7 @@ class NcclProblem:
 class NcclLog:
     """A whole log.
 
-    :ivar versions: of NCCL, as it writes them (2.28.9+cuda13.0)
+    :ivar versions: of NCCL, as it writes them (2.28.9+cuda13.0), or of RCCL with its name (RCCL 2.21.5-HEAD:9a0e6a1)
     :ivar lines: of the log
     :ivar nccl_lines: lines that NCCL wrote
     :ivar torn: lines in which two messages are mixed, so that both are lost
@@ -182,6 +182,11 @@ class NcclLog:
     nccl_lines: int = 0
     torn: int = 0
     cut: bool = False
+
+    @property
+    def library(self) -> str:
+        """RCCL where AMD's library wrote it, whose older versions say ``2.18.6+hip6.0``; else NCCL."""
+        return "RCCL" if any(version.startswith("RCCL ") or "+hip" in version for version in self.versions) else "NCCL"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -440,6 +440,49 @@ def test_a_kind_of_an_earlier_version_is_judged_by_its_text() -> None:
     assert channels.check_problem(problem, NcclLog(problems=(problem,))).status == FAIL
 
 
+def rccl(name: str, gpu_direct: bool = False) -> typing.Dict[str, typing.List[Finding]]:
+    """Findings on a log of RCCL with all of its lines, by check."""
+    lines = (PUBLIC / name).read_text().splitlines()
+    counts = [
+        f"amd-{rank}:5819{rank + 2}:582{rank + 10} [0] NCCL INFO 1 coll channels, 0 collnet channels, 0 nvls channels, 1 p2p channels, 1 x" for rank in (0, 1)
+    ]
+    place = next(number for number, line in enumerate(lines) if "Init COMPLETE" in line)
+    lines = [*lines[:place], *counts, *lines[place:]]
+    found: typing.Dict[str, typing.List[Finding]] = {}
+    for finding in judge_log(parse_text("".join(f"{line}\n" for line in lines)), 2, gpu_direct):
+        found.setdefault(finding.check.partition(".")[2], []).append(finding)
+    return found
+
+
+def test_a_log_of_rccl_is_judged_and_named() -> None:
+    found = rccl("rccl.txt")
+    assert {check: {finding.status for finding in findings} for check, findings in found.items()} == {
+        "log": {PASS},
+        "version": {PASS},
+        "ranks": {PASS},
+        "channels": {PASS},
+        "transport": {PASS},
+        "gpu_direct": {PASS},
+        "problem": {WARN},
+    }
+    assert found["log"][0].measured == "19 lines of RCCL" and found["version"][0].measured == "RCCL 2.21.5-HEAD:9a0e6a1"
+    assert "iommu=pt" in found["problem"][0].remedy
+
+
+def test_a_log_of_rccl_over_tcp_fails() -> None:
+    assert {finding.status for finding in rccl("rccl-socket.txt")["transport"]} == {FAIL}
+
+
+def test_gpu_direct_of_rccl_has_no_remedy_of_nvidia_s() -> None:
+    (finding, _other) = rccl("rccl.txt", gpu_direct=True)["gpu_direct"]
+    assert finding.status == FAIL and "NCCL_DMABUF_ENABLE=1" in finding.remedy and "nvidia" not in finding.why + finding.remedy
+
+
+def test_a_log_of_rccl_whose_channels_are_not_counted_is_unknown() -> None:
+    log = parse_text((PUBLIC / "rccl.txt").read_text())
+    assert {finding.status for finding in judge_log(log, 2, False) if finding.check == "training.channels"} == {UNKNOWN}
+
+
 def test_every_kind_of_problem_has_a_cause() -> None:
     assert set(CAUSES) == set(typing.get_args(nccl_problem.Kind))
 

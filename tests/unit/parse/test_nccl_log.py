@@ -321,6 +321,7 @@ def test_beginning_that_is_missing() -> None:
         ("minCTAs 64 is larger than #channels upper limit 32, cap it to 32", "hint"),
         ("MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX channel configuration (/dev/nvidia-caps-imex-channels).", "imex"),
         ("MNNVL (cliqueSize 72) is available but not working on this system. Check the IMEX configuration (nvidia-imex-ctl -N).", "imex"),
+        ('Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!', "iommu"),
         ("something new", ""),
     ],
 )
@@ -329,6 +330,36 @@ def test_known_problems(text: str, kind: str) -> None:
 
 
 PUBLIC = pathlib.Path(__file__).parent.parent / "fixtures/public"
+
+
+def test_a_log_of_rccl_is_read_and_named() -> None:
+    log = parse_text((PUBLIC / "rccl.txt").read_text())
+    assert (log.versions, log.library, log.torn) == (("RCCL 2.21.5-HEAD:9a0e6a1",), "RCCL", 0)
+    (communicator,) = log.communicators
+    assert (communicator.name, communicator.size, [rank.complete for rank in communicator.ranks]) == ("0x5d1", 2, [True, True])
+    assert [ways(rank) for rank in communicator.ranks] == [{"NET/IB send": 1, "NET/IB receive": 1}] * 2
+    assert [device.name for process in log.processes for device in process.devices] == ["bnxt_re0", "bnxt_re1"] * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("RCCL version : 2.21.5-HEAD:9a0e6a1", "RCCL 2.21.5-HEAD:9a0e6a1"),
+        ("RCCL version 2.18.3+hip6.0 HEAD:2f6d59e", "RCCL 2.18.3+hip6.0"),
+        (f"{HEAD}RCCL version : 2.22.3-develop:abc", "RCCL 2.22.3-develop:abc"),
+        ("NCCL version 2.18.6+hip6.0", "2.18.6+hip6.0"),
+    ],
+)
+def test_versions_of_rccl(line: str, version: str) -> None:
+    log = parse_text(f"{line}\n")
+    assert (log.versions, log.library) == ((version,), "RCCL")
+
+
+@pytest.mark.parametrize("tail", ["comm 0xa1", "comm 0xa1 nRanks", "comm 0xa1 nRanks 02 more", "comm xyz nRanks 02", "com 0xa1 nRanks 02"])
+def test_a_channel_of_rccl_that_is_torn_is_not_there(tail: str) -> None:
+    text = (PUBLIC / "rccl.txt").read_text().replace("comm 0xa1 nRanks 02", tail)
+    first, second = parse_text(text).communicators[0].ranks
+    assert (first.routes, ways(second)) == ((), {"NET/IB send": 1, "NET/IB receive": 1})
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,11 @@ CAUSES: typing.Dict[str, typing.Tuple[Status, str, str]] = {
     "versions": (FAIL, "Ranks or libraries of different versions of NCCL meet.", "Use one image for all pods; see LD_LIBRARY_PATH."),
     "driver": (FAIL, "CUDA or the driver failed.", "Compare the driver on the node with what the CUDA of the image needs (nvidia-smi)."),
     "peer_access": (WARN, "GPUs that NVLink connects can't reach each other directly.", "Check the NVLinks (nvidia-smi nvlink -s) and the fabric manager."),
+    "iommu": (
+        WARN,
+        "The kernel runs without iommu=pt, so each access of an HCA or GPU to memory is translated: RCCL can hang, and GPUDirect RDMA is slow.",
+        "Boot the node with iommu=pt (rdma_cluster.host.kernel_arguments, or GRUB_CMDLINE_LINUX by hand), and see cat /proc/cmdline.",
+    ),
     "hint": (WARN, "NCCL corrected a setting.", "Correct the variable or the setting."),
     "timeout": (FAIL, "A collective did not end in time: some rank did not take part, or the network stands still.", "See what the slowest rank did last."),
     "": (WARN, "NCCL warns of it, and it is not known here whether it matters.", "Read the text; the channels show what it did to the transport."),
@@ -111,7 +116,7 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> ty
             findings += [_channels(subject, communicator, rank), _transport(subject, communicator, rank, process)]
             over = [route for route in rank.routes if route.transport in ("NET", "COLLNET") and route.via != "Socket"]
             if over:
-                findings.append(_gpu_direct(subject, over, process, gpu_direct))
+                findings.append(_gpu_direct(subject, over, process, gpu_direct, log.library))
     return findings + [check_problem(problem, log) for problem in log.problems]
 
 
@@ -131,12 +136,12 @@ def _log(log: NcclLog) -> Finding:
         why = "NCCL is silent unless it is told otherwise." if log.lines else "The log is empty."
         return Finding("training.log", "job", UNKNOWN, f"{log.lines} lines, none of NCCL", expected, why, _ON)
     torn = (f", {log.torn} torn" if log.torn else "") + (", the last cut off" if log.cut else "")
-    return ok("training.log", "job", f"{log.nccl_lines} lines of NCCL{torn}", expected)
+    return ok("training.log", "job", f"{log.nccl_lines} lines of {log.library}{torn}", expected)
 
 
 def _version(log: NcclLog) -> Finding:
     if len(log.versions) == 1:
-        return ok("training.version", "job", log.versions[0], "one version of NCCL")
+        return ok("training.version", "job", log.versions[0], f"one version of {log.library}")
     if not log.versions:
         return Finding("training.version", "job", UNKNOWN, "not in the log", "one version of NCCL", "NCCL says its version when it starts.", _WHOLE)
     why = "The ranks run different builds of NCCL, which need not understand each other; or the logs of several jobs are mixed."
@@ -227,8 +232,10 @@ def _fallback(process: NcclProcess) -> typing.Tuple[str, str]:
     )
 
 
-def _gpu_direct(subject: str, over: typing.Sequence[NcclRoute], process: NcclProcess, wanted: bool) -> Finding:
-    """:param over: the ways of a rank that lead over the network; TCP, which has no GPUDirect RDMA, fails as a transport"""
+def _gpu_direct(subject: str, over: typing.Sequence[NcclRoute], process: NcclProcess, wanted: bool, library: str) -> Finding:
+    """:param over: the ways of a rank that lead over the network; TCP, which has no GPUDirect RDMA, fails as a transport
+    :param library: NCCL or RCCL
+    """
     without = sorted({channel for route in over if not route.gpu_direct for channel in route.channels})
     expected = "GDRDMA on each channel over the network" if wanted else "not asked for"
     if not without:
@@ -238,7 +245,13 @@ def _gpu_direct(subject: str, over: typing.Sequence[NcclRoute], process: NcclPro
         return ok("training.gpu_direct", subject, measured, expected)
     used = {route.device for route in over if not route.gpu_direct}
     reasons = [f"{device.name}: {'; '.join(device.reasons)}" for device in process.devices if device.index in used and device.reasons]
-    if reasons:
+    if library == "RCCL":
+        why = "Data goes through the host's memory" + (f". {', '.join(reasons)}." if reasons else "; the log does not say why.")
+        remedy = (
+            "Set NCCL_DMABUF_ENABLE=1 where the kernel has DMA-BUF (zgrep -E 'DMABUF_MOVE_NOTIFY|PCI_P2PDMA' /proc/config.gz), or load amdgpu of ROCm's "
+            "own package, which has peer memory. Boot with iommu=pt, and switch ACS off on the bridges between GPU and HCA."
+        )
+    elif reasons:
         why = f"Data goes through the host's memory. {', '.join(reasons)}."
         remedy = "No module: load nvidia-peermem, or use the open driver with DMA-BUF. Too far: use the HCA beside the GPU, or set NCCL_NET_GDR_LEVEL."
     else:

@@ -2,6 +2,8 @@
 
 """A log that NCCL wrote with NCCL_DEBUG=INFO: who took part, and by which way each channel of each rank goes.
 
+RCCL, AMD's NCCL, writes the same forms, with a communicator behind each channel, and a version line of its own.
+
 Format: [src NVIDIA/nccl v2.8.4 to v2.30.7: src/debug.cc, src/init.cc, src/transport/{net,p2p,shm,coll_net}.cc, net_ib, src/graph/{paths,rings}.cc].
 Several processes write into one stream, each with its own buffer, so that lines get mixed and torn. What does not fit a form from its first to its
 last sign is therefore not there, and a channel whose line is lost is unseen. A line may have what somebody else put in front of it: kubectl logs,
@@ -24,10 +26,14 @@ from .nccl_problem import classify, completion
 _INFO, _WARN = " NCCL INFO ", " NCCL WARN "
 #: host, process and thread, behind whatever stands before them; a GPU; and of a warning its place
 _HEAD = re.compile(r"(?:.*[\s\]>:|]|)([A-Za-z0-9_-]{1,253}):([0-9]{1,10}):([0-9]{1,10}) \[-?[0-9]{1,4}\](?: (\S+:[0-9]+)(?: \(\S*\))?)?", re.DOTALL)
+#: of RCCL, AMD's NCCL, rank 0 writes it without a head: "RCCL version : 2.21.5-HEAD:9a0e6a1"
+_RCCL_VERSION = re.compile(r"(?:.*\s|)RCCL version ?:? ([0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}\S{0,100})(?:\s.{0,200})?", re.DOTALL)
 _VERSION = re.compile(r"(?:.*\s|)NCCL version ([0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}\S{0,100})", re.DOTALL)
 _CHANNEL = re.compile(
     r"Channel ([0-9]{2,4})(?:/([0-9]{1,4}))? : ([0-9]{1,7})\[[0-9a-f]{1,16}\] -> ([0-9]{1,7})\[[0-9a-f]{1,16}\] (?:\[(send|receive)\] )?via (.{1,200})"
 )
+#: what RCCL writes behind the way of a channel, after " comm 0x"
+_RCCL_CHANNEL = re.compile(r"[0-9a-f]{1,16} nRanks [0-9]{1,7}")
 _COLLNET = re.compile(r"Coll(?:Net)? ([0-9]{2,4})(?:/([0-9]{1,4}))? : ([0-9]{1,7}) \[(send|receive)\] via (COLLNET/.{1,200})")
 _NET = re.compile(r"(NET|COLLNET)/([^/]{1,64})/([0-9]{1,4})(?:\(([0-9]{1,7})\))?(/GDRDMA)?(?:\(PCI\))?(?:/Shared)?")
 _P2P = re.compile(r"P2P/(direct pointer|IPC|CUMEM|MNNVL|indirect)(?:/[0-9]+\[[0-9a-f]+\])?(?:/read)?(?:/CE)?")
@@ -36,7 +42,7 @@ _RING = re.compile(r"Channel [0-9]{2,4}/([0-9]{2,4}) :[ 0-9.]*")
 _COMMUNICATOR = re.compile(
     r"(?:\[Rank [0-9]+\] )?(?:ncclComm\w* )?comm (0x[0-9a-f]+) rank ([0-9]{1,7}) nranks ([0-9]{1,7}) cudaDev (-?[0-9]{1,4})(?: nvmlDev -?[0-9]+)? "
     r"busId ([0-9a-f]{1,16})(?: parent (0x[0-9a-f]+|\(nil\))(?: (?:split|child)Count ([0-9]+))? color (-?[0-9]+) key -?[0-9]+)?(?: commId (0x[0-9a-f]+))?"
-    r" ?- Init (START|COMPLETE)"
+    r"(?: localSize [0-9]{1,18} used [0-9]{1,18} bytes(?: on core -?[0-9]{1,9})?)? ?- Init (START|COMPLETE)"
 )
 _NODES = re.compile(r"comm (0x[0-9a-f]+) rank [0-9]+ nRanks [0-9]+ nNodes ([0-9]{1,7}) localRanks .*")
 _COUNTS = re.compile(r"([0-9]{1,4}) coll channels, (?:[0-9]+ collnet channels, )?(?:[0-9]+ nvls channels, )?([0-9]{1,4}) p2p channels, .*")
@@ -281,6 +287,7 @@ class _Reader:
             "DMA-BUF": self._dma_buf,
             "GPU": self._distance,
             "NCCL": self._version,
+            "RCCL": self._version,
             "Failed": self._verbs,
         }
 
@@ -301,7 +308,7 @@ class _Reader:
             elif _WARN in line:
                 self._nccl_lines += 1
                 self._warn(*line.rstrip().split(_WARN, 1))
-            elif "NCCL version " in line:
+            elif "CCL version " in line:
                 self._bare_version(line.rstrip())
             elif any(word in line for word in _AROUND):
                 self._problem("", "", line.strip())
@@ -377,6 +384,9 @@ class _Reader:
                 thread.say("rings", int(ring[1]))
             return
         number, index, source, target, direction, tail = found.groups()
+        tail, communicator, rest = tail.partition(" comm 0x")
+        if communicator and not _RCCL_CHANNEL.fullmatch(rest):
+            return
         kind = self._kind(index, direction, tail)
         if kind is None or int(number) >= MOST_CHANNELS:
             return
@@ -496,16 +506,16 @@ class _Reader:
             thread.process.distances.setdefault(index, {})[found[2]] = None
 
     def _version(self, thread: _Thread, message: str) -> None:
-        found = _VERSION.fullmatch(message)
-        if found:
-            thread.process.version = found[1]
-            self._versions[found[1]] = None
+        version = _version_of(message)
+        if version:
+            thread.process.version = version
+            self._versions[version] = None
 
     def _bare_version(self, line: str) -> None:
         """Rank 0 writes it without a head, too."""
-        found = _VERSION.fullmatch(line)
-        if found and len(self._versions) < _MOST:
-            self._versions[found[1]] = None
+        version = _version_of(line)
+        if version and len(self._versions) < _MOST:
+            self._versions[version] = None
 
     def _environment(self, process: _Process, message: str) -> None:
         found = _SET.fullmatch(message)
@@ -563,6 +573,15 @@ def _match(ranks: typing.Mapping[int, _Rank]) -> None:
                 other = ranks.get(link & 0xFFFFFFFF)
                 if other is not None and (link >> 32 << 32 | number) not in getattr(other, theirs):
                     other.unanswered.add(link >> 32)
+
+
+def _version_of(text: str) -> str:
+    """Return the version that a line is about, with the name RCCL where it is RCCL's; empty of any other line."""
+    found = _VERSION.fullmatch(text)
+    if found:
+        return found[1]
+    found = _RCCL_VERSION.fullmatch(text)
+    return f"RCCL {found[1]}" if found else ""
 
 
 def _way(tail: str) -> typing.Optional[_Way]:

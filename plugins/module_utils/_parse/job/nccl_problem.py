@@ -27,6 +27,7 @@ Kind = typing.Literal[
     "versions",
     "driver",
     "peer_access",
+    "iommu",
     "hint",
     "timeout",
 ]
@@ -53,6 +54,7 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, typing.Pattern[str]], ...] = tuple(
             ("versions", r"Mismatched NCCL version|NCCL library (?:version )?is too old|compiled with too old version"),
             ("driver", r"CUDA Driver version found is|CUDA driver is older|Failed to find CUDA library|NVML failure|Cuda failure"),
             ("peer_access", r"P2P is disabled between NVLINK connected GPUs"),
+            ("iommu", r"Missing \"iommu=pt\" from kernel command line"),
             ("hint", r"is larger than #channels upper limit|User asked for a (?:maximum|minimum) of|falling back to|unknown value '.{0,200}', defaulting"),
             ("timeout", r"Watchdog caught collective operation timeout|Timeout at NCCL work"),
         ),
