@@ -91,6 +91,20 @@ class Variable:
 
 
 @dataclasses.dataclass(frozen=True)
+class Replaced:
+    """Resources of a container that another object replaced as a whole.
+
+    :ivar limits: that it had
+    :ivar by: key of the object that replaced them, as a reader would write it: TrainJob train spec.trainer.resourcesPerNode
+    :ivar of: the object that had them: ClusterTrainingRuntime torch-rdma
+    """
+
+    limits: typing.Dict[str, str]
+    by: str
+    of: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Container:
     """A container of a pod template.
 
@@ -99,6 +113,7 @@ class Container:
     :ivar requests: as the API server defaults them: what has no request takes the limit
     :ivar mounts: path: name of the volume
     :ivar user: runAsUser of the container, else of the pod; None where neither says
+    :ivar replaced: its resources before another object replaced them; None where none did
     """
 
     name: str
@@ -112,6 +127,7 @@ class Container:
     user: typing.Optional[int] = None
     non_root: bool = False
     mounts: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    replaced: typing.Optional[Replaced] = None
 
 
 @dataclasses.dataclass(frozen=True)

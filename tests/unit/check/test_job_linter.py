@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import nccl_variables
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import Choice, jobs_of, lint
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Claim, JobSurroundings, PodDevices
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Attachment, Claim, JobSurroundings, PodDevices
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, definition, node, objects
@@ -645,6 +645,48 @@ def test_a_job_that_can_t_be_read_does_not_hide_the_next() -> None:
     found = lint([{"kind": "Job", "metadata": {"name": "j"}}, pod(containers=[container()], **ON_SHARED)], (), shared_world())
     assert [(item.subject, item.status) for item in found if item.check == "job.read"] == [("Job j", "unknown"), ("Pod training/p", "pass")]
     assert shown(found) == [("job.read", "unknown")]
+
+
+REPLACED = [*yaml.safe_load_all((FIXTURES.parent / "public/trainjob-resources.yaml").read_text())]
+BY = "TrainJob train spec.trainer.resourcesPerNode"
+
+
+def devices_of(amounts: typing.Dict[str, str], world: typing.Optional[JobSurroundings] = None) -> Finding:
+    """The finding on the devices of the TrainJob of a public report, whose ``resourcesPerNode`` replace those of its runtime."""
+    runtime, train = copy.deepcopy(REPLACED)
+    for key in ("requests", "limits"):
+        train["spec"]["trainer"]["resourcesPerNode"][key].update(amounts)
+    (found,) = [finding for finding in lint([train], [runtime], world) if finding.check == "job.devices"]
+    return found
+
+
+def test_a_resource_that_a_train_job_replaces_is_named_with_what_replaced_it() -> None:
+    found = devices_of({})
+    assert found.status == "fail"
+    assert found.why == (
+        f"ClusterTrainingRuntime torch-rdma asks for rdma/hca_shared_devices_a: 1, and {BY} replaces all of its resources, so the pods have no such "
+        "device: NCCL sends over TCP."
+    )
+    assert found.remedy == f"Add rdma/hca_shared_devices_a: 1 to requests and limits in {BY}."
+
+
+def test_an_attachment_s_resource_that_a_train_job_replaces_is_named_as_well() -> None:
+    world = dataclasses.replace(shared_world(), attachments=(Attachment("training/rdma-net", ("macvlan",), "rdma/hca_shared_devices_a"),))
+    found = devices_of({}, world)
+    assert found.subject.endswith(" rdma/hca_shared_devices_a")
+    assert f"{BY} replaces all of its resources" in found.why and found.remedy.endswith(f"in {BY}.")
+
+
+def test_a_train_job_that_keeps_the_resource_passes() -> None:
+    assert devices_of({"rdma/hca_shared_devices_a": "1"}).status == "pass"
+
+
+def test_a_runtime_without_the_resource_is_told_to_ask_for_it() -> None:
+    runtime, train = copy.deepcopy(REPLACED)
+    (job,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    job["template"]["spec"]["template"]["spec"]["containers"][0].pop("resources")
+    (found,) = [finding for finding in lint([train], [runtime]) if finding.check == "job.devices"]
+    assert found.status == "fail" and found.remedy.startswith("Ask for the network's resource")
 
 
 def test_which_objects_are_jobs() -> None:

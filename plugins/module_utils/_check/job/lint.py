@@ -16,7 +16,7 @@ import typing
 
 from ..._model.boundary.form import shown
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
-from ..._model.job import Attachment, Container, JobSurroundings, NetworkRequest, PodTemplate, Variable, Workload
+from ..._model.job import Attachment, Container, JobSurroundings, NetworkRequest, PodTemplate, Replaced, Variable, Workload
 from ..._model.load import nearest
 from ..._parse.job.manifest import RUNTIMES, is_job
 from ..._parse.job.manifest import workload as parse
@@ -380,6 +380,9 @@ def _devices(scope: Scope) -> typing.Iterator[Finding]:
         if asked.get(name, 0) < count:
             why = f"{count} attachments take a device of it each. Only where the SR-IOV operator's injector runs is it added to the pod."
             remedy = f"Add {name}: {count} to requests and limits."
+            for replaced, amount in _replaced(scope, name):
+                if amount >= count:
+                    why, remedy = _why_replaced(replaced, {name: str(amount)})
             wrong.append(Finding(check, f"{scope.subject} {name}", WARN if name not in asked else FAIL, str(asked.get(name, 0)), str(count), why, remedy))
     offered = {item.resource for item in scope.world.attachments} if scope.world else set()
     for name, count in sorted(asked.items()):
@@ -389,8 +392,30 @@ def _devices(scope: Scope) -> typing.Iterator[Finding]:
     if not asked and not used and scope.template.networks and not scope.tcp:
         why = "No device plugin's resource is asked for, so /dev/infiniband is not in the pods: NCCL finds no HCA and sends over TCP."
         remedy = "Ask for the network's resource, such as rdma/rdma_shared_device_eth: 1."
+        for container in scope.workers:
+            if container.replaced is not None and _network_devices(container.replaced):
+                why, remedy = _why_replaced(container.replaced, _network_devices(container.replaced))
         wrong.append(Finding(check, scope.subject, FAIL, "no RDMA resource", expected, why, remedy))
     yield from wrong or [ok(check, scope.subject, ", ".join(f"{name}: {count}" for name, count in sorted(asked.items())) or "none", expected)]
+
+
+def _network_devices(replaced: Replaced) -> typing.Dict[str, str]:
+    """Return the extended resources that were replaced, but for the GPUs."""
+    return {name: amount for name, amount in replaced.limits.items() if "/" in name and not _is_gpu(name)}
+
+
+def _replaced(scope: Scope, name: str) -> typing.Iterator[typing.Tuple[Replaced, int]]:
+    """Return what replaced a resource of the containers that compute, and how much of it there was."""
+    for container in scope.workers:
+        if container.replaced is not None and name in _network_devices(container.replaced) and name not in container.limits:
+            yield container.replaced, int(quantity(container.replaced.limits[name], name))
+
+
+def _why_replaced(replaced: Replaced, devices: typing.Mapping[str, str]) -> typing.Tuple[str, str]:
+    """Return cause and remedy of resources that are in one object and that another one replaced."""
+    names = ", ".join(f"{name}: {amount}" for name, amount in sorted(devices.items()))
+    why = f"{replaced.of} asks for {names}, and {replaced.by} replaces all of its resources, so the pods have no such device: NCCL sends over TCP."
+    return why, f"Add {names} to requests and limits in {replaced.by}."
 
 
 def _memlock(scope: Scope) -> Finding:

@@ -17,7 +17,7 @@ import typing
 from ..._model.boundary.devices import INTERFACE
 from ..._model.boundary.form import shown
 from ..._model.boundary.kubernetes import LABEL, LABEL_VALUE, SUBDOMAIN
-from ..._model.job import Attachment, Claim, Container, NetworkRequest, PodDevices, PodTemplate, Variable, Workload
+from ..._model.job import Attachment, Claim, Container, NetworkRequest, PodDevices, PodTemplate, Replaced, Variable, Workload
 from ..kubernetes.ipam import attachment_plugins
 from ..kubernetes.multus import STATUS_ANNOTATION
 from ..kubernetes.quantity import quantity
@@ -32,6 +32,8 @@ _KINDS = ("Pod", "Job", "JobSet", "StatefulSet", "Deployment", "PyTorchJob", "MP
 _RESOURCE_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName"
 _ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 _TRAINER = "node"
+#: by the identity of a container's mapping
+_Provenance = typing.Dict[int, Replaced]
 #: objects that are looked at in one job; a file can be made that unfolds without end
 _MOST = 20_000
 _ASSIGNMENT = re.compile(r"\b(NCCL_[A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)")
@@ -54,8 +56,8 @@ def workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> Wo
     kind = resource.get("kind") or ""
     if not isinstance(kind, str):
         raise ResourceError(f"{title}: kind is {shown(kind)}, expected text")
-    body = _with_runtime(resource, runtimes) if resource.get("kind") == "TrainJob" else resource
-    templates = tuple(_template(*found, namespace) for found in _templates(body, "", 1, itertools.count()))
+    body, replaced = _with_runtime(resource, runtimes) if resource.get("kind") == "TrainJob" else (resource, {})
+    templates = tuple(_template(*found, namespace, replaced) for found in _templates(body, "", 1, itertools.count()))
     if not templates:
         raise ResourceError(f"{title_of(resource)}: no pod template is in it, so it is no job")
     queue = text_at(LABEL_VALUE, mapping_at(resource, "metadata", "labels"), QUEUE_LABEL, f"{title}: metadata.labels")
@@ -114,17 +116,15 @@ def _templates(node: typing.Any, path: str, count: int, visited: typing.Iterator
             yield from _templates(child, f"{path}[{index}]", count, visited)
 
 
-def _template(path: str, template: Resource, count: int, namespace: str) -> PodTemplate:
+def _template(path: str, template: Resource, count: int, namespace: str, replaced: _Provenance) -> PodTemplate:
     where = path or "the pod"
     spec, annotations = mapping_at(template, "spec"), mapping_at(template, "metadata", "annotations")
     volumes = items_of(spec, "volumes", where)
     return PodTemplate(
         path=path[: -len(".template")] if path.endswith(".template") else path,
         count=count,
-        containers=tuple(_container(item, spec, f"{path}.spec.containers[{index}]") for index, item in enumerate(items_of(spec, "containers", where))),
-        init_containers=tuple(
-            _container(item, spec, f"{path}.spec.initContainers[{index}]") for index, item in enumerate(items_of(spec, "initContainers", where))
-        ),
+        containers=_containers(spec, "containers", path, replaced),
+        init_containers=_containers(spec, "initContainers", path, replaced),
         networks=networks(annotations.get(NETWORKS_ANNOTATION), namespace, where),
         host_network=bool(spec.get("hostNetwork", False)),
         volumes=tuple(str(item.get("name")) for item in volumes),
@@ -139,7 +139,12 @@ def _template(path: str, template: Resource, count: int, namespace: str) -> PodT
     )
 
 
-def _container(item: Resource, spec: Resource, path: str) -> Container:
+def _containers(spec: Resource, key: str, path: str, replaced: _Provenance) -> typing.Tuple[Container, ...]:
+    found = items_of(spec, key, path or "the pod")
+    return tuple(_container(item, spec, f"{path}.spec.{key}[{index}]", replaced) for index, item in enumerate(found))
+
+
+def _container(item: Resource, spec: Resource, path: str, replaced: _Provenance) -> Container:
     path = path.lstrip(".")
     for key in ("name", "image"):
         if not item.get(key):
@@ -167,6 +172,7 @@ def _container(item: Resource, spec: Resource, path: str) -> Container:
         user=None if user is None else number_of(user, f"{path}: runAsUser"),
         non_root=bool(context.get("runAsNonRoot", of_pod.get("runAsNonRoot", False))),
         mounts={_path(mount, path): str(mount.get("name", "")) for mount in items_of(item, "volumeMounts", path)},
+        replaced=replaced.get(id(item)),
     )
 
 
@@ -243,8 +249,11 @@ def runtime_of(job: Resource) -> typing.Tuple[str, str, str]:
     return kind, _namespace(job) if kind == "TrainingRuntime" else "", name
 
 
-def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> Resource:
-    """The runtime's template with what the TrainJob and its patches change. [src kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/jobset/builder.go]"""
+def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> typing.Tuple[Resource, _Provenance]:
+    """The runtime's template with what the TrainJob and its patches change, and which resources they replaced.
+
+    [src kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/jobset/builder.go]
+    """
     kind, namespace, name = runtime_of(job)
     of_kind = [item for item in runtimes if item.get("kind") == kind and name_of(item) == name]
     found = [item for item in of_kind if not namespace or namespace_of(item) == namespace]
@@ -252,6 +261,7 @@ def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> Resourc
         raise ResourceError(f"{title_of(job)}: its {kind} {name}, in which its pod template is, was not found")
     spec, trainer = copy.deepcopy(mapping_at(found[0], "spec")), mapping_at(job, "spec", "trainer")
     jobs = items_of(mapping_at(spec, "template", "spec"), "replicatedJobs", name)
+    replaced: _Provenance = {}
     for item in jobs:
         if not item.get("name"):
             raise ResourceError(f"{kind} {name}: a job in spec.template.spec.replicatedJobs has no name")
@@ -264,10 +274,13 @@ def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> Resourc
                 item["template"]["spec"]["parallelism"] = nodes
             for container in items_of(mapping_at(pod, "spec"), "containers", name):
                 if container.get("name") == _TRAINER:
+                    if trainer.get("resourcesPerNode"):
+                        before = {**_amounts(container, "requests", name), **_amounts(container, "limits", name)}
+                        replaced[id(container)] = Replaced(before, f"{title_of(job)} spec.trainer.resourcesPerNode", f"{kind} {name}")
                     _overwrite(container, trainer, name)
         for patch in _patches(job, str(item.get("name", ""))):
             _patch(pod, patch, name)
-    return {"kind": "TrainJob", "spec": spec}
+    return {"kind": "TrainJob", "spec": spec}, replaced
 
 
 def _is_trainer(item: Resource) -> bool:
