@@ -483,6 +483,24 @@ def test_a_log_of_rccl_whose_channels_are_not_counted_is_unknown() -> None:
     assert {finding.status for finding in judge_log(log, 2, False) if finding.check == "training.channels"} == {UNKNOWN}
 
 
+def test_a_provider_that_does_not_fit_the_kernel_explains_the_fallback_to_tcp() -> None:
+    warning = (PUBLIC / "libibverbs-abi.txt").read_text().splitlines()[:2]
+    head = "job-worker-0:100:200 [0] NCCL INFO"
+    lines = [
+        *warning,
+        f"{head} NET/IB : No device found.",
+        f"{head} Using network Socket",
+        f"{head} ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 commId 0x2 - Init START",
+        f"{head} Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0",
+    ]
+    findings = judge_log(parse_text("".join(f"{line}\n" for line in lines)), None, False)
+    (transport,) = [finding for finding in findings if finding.check == "training.transport"]
+    assert transport.status == FAIL and "the image's rdma-core does not fit the node's driver" in transport.why and "fell back to TCP" in transport.why
+    assert transport.remedy.startswith("Use an image whose rdma-core is of the release of the node's driver")
+    (problem,) = [finding for finding in findings if finding.check == "training.problem"]
+    assert problem.status == WARN and "(2 times)" in problem.measured
+
+
 def test_every_kind_of_problem_has_a_cause() -> None:
     assert set(CAUSES) == set(typing.get_args(nccl_problem.Kind))
 

@@ -322,6 +322,11 @@ def test_beginning_that_is_missing() -> None:
         ("MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX channel configuration (/dev/nvidia-caps-imex-channels).", "imex"),
         ("MNNVL (cliqueSize 72) is available but not working on this system. Check the IMEX configuration (nvidia-imex-ctl -N).", "imex"),
         ('Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!', "iommu"),
+        (
+            "libibverbs: Warning: Driver bnxt_re does not support the kernel ABI of 6 (supports 1 to 1) for device /sys/class/infiniband/bnxt_re2",
+            "provider_abi",
+        ),
+        ("libibverbs: Warning: no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs0", "provider_missing"),
         ("something new", ""),
     ],
 )
@@ -408,6 +413,12 @@ def test_failed_completions_of_public_reports_name_both_ends() -> None:
 )
 def test_two_gids_of_two_subnets(local: str, remote: str, crosses: bool) -> None:
     assert Completion(12, "10.0.0.1", local, remote).crosses_subnets is crosses
+
+
+def test_warnings_of_libibverbs_are_problems_only_where_a_device_is_lost_by_them() -> None:
+    lost = (PUBLIC / "libibverbs-abi.txt").read_text()
+    others = "libibverbs: Warning: couldn't load driver 'libmana-rdmav34.so': libmana-rdmav34.so: cannot open shared object file\n"
+    assert [(problem.kind, problem.count) for problem in parse_text(others + lost).problems] == [("provider_abi", 2)]
 
 
 def test_problems_that_are_alike_are_one() -> None:

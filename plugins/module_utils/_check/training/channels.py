@@ -16,9 +16,12 @@ from ..._model.nccl import NcclCommunicator, NcclLog, NcclProblem, NcclProcess, 
 from ..._parse.job.nccl_problem import Completion, completion
 from ..fleet.cause import Link
 from ..fleet.completions import completion_of
+from ..fleet.providers import PROVIDERS
 
 #: kind of a problem (_parse/job/nccl_problem.py): status, cause and remedy
 CAUSES: typing.Dict[str, typing.Tuple[Status, str, str]] = {
+    # it may be of an HCA that is not the job's: where NCCL lacks one for it, training.transport fails
+    **{kind: (WARN, cause.why, cause.remedy) for kind, cause in PROVIDERS.items()},
     "imex": (
         FAIL,
         "The GPUs are on one NVLink fabric of several nodes, and share no memory over it: IMEX does not work, or the pod has no channel of it.",
@@ -113,7 +116,7 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> ty
             if (rank.host, rank.pid) not in processes:
                 why = "Nothing of its process is in the log, so it is not known which devices it opened."
                 findings.append(Finding("training.ranks", subject, UNKNOWN, "no process", "the lines of its process", why, _WHOLE))
-            findings += [_channels(subject, communicator, rank), _transport(subject, communicator, rank, process)]
+            findings += [_channels(subject, communicator, rank), _transport(subject, communicator, rank, process, log)]
             over = [route for route in rank.routes if route.transport in ("NET", "COLLNET") and route.via != "Socket"]
             if over:
                 findings.append(_gpu_direct(subject, over, process, gpu_direct, log.library))
@@ -201,25 +204,28 @@ def _channels(subject: str, communicator: NcclCommunicator, rank: NcclRank) -> F
     return ok("training.channels", subject, f"{rank.channels} of {rank.channels} channels", expected)
 
 
-def _transport(subject: str, communicator: NcclCommunicator, rank: NcclRank, process: NcclProcess) -> Finding:
+def _transport(subject: str, communicator: NcclCommunicator, rank: NcclRank, process: NcclProcess, log: NcclLog) -> Finding:
     expected = "no NET/Socket"
     if communicator.size == 1:
         return ok("training.transport", subject, "alone in its communicator", expected)
     if not rank.routes:
         return Finding("training.transport", subject, UNKNOWN, "no channel in the log", expected, "Only channels show the transport.", _WHOLE)
     if any(route.via == "Socket" for route in rank.routes):
-        why, remedy = _fallback(process)
+        why, remedy = _fallback(process, log)
         return Finding("training.transport", subject, FAIL, _summary(rank), expected, why, remedy)
     return ok("training.transport", subject, _summary(rank), expected)
 
 
-def _fallback(process: NcclProcess) -> typing.Tuple[str, str]:
+def _fallback(process: NcclProcess, log: NcclLog) -> typing.Tuple[str, str]:
     """Why NCCL took TCP."""
     said = process.environment
     if said.get("NCCL_IB_DISABLE", "0") != "0":
         return "NCCL was told not to use RDMA: NCCL_IB_DISABLE is set.", "Take NCCL_IB_DISABLE out of the job and of the image."
     if said.get("NCCL_NET") == "Socket":
         return "NCCL was told to use TCP: NCCL_NET=Socket.", "Take NCCL_NET out of the job and of the image."
+    provider = next((PROVIDERS[problem.kind] for problem in log.problems if problem.kind in PROVIDERS), None)
+    if process.without_ib and provider is not None:
+        return f"{provider.why} NCCL fell back to TCP in silence.", provider.remedy
     if process.without_ib == "no RDMA device found":
         named = f" (NCCL_IB_HCA={said['NCCL_IB_HCA']})" if "NCCL_IB_HCA" in said else ""
         why = f"NCCL found no RDMA device that it may use in the pod{named}, and fell back to TCP in silence."

@@ -21,6 +21,7 @@ import re
 import typing
 
 from ..._model.nccl import MOST_CHANNELS, RANKS, NcclCommunicator, NcclDevice, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
+from ..pods import libibverbs
 from .nccl_problem import classify, completion
 
 _INFO, _WARN = " NCCL INFO ", " NCCL WARN "
@@ -310,7 +311,7 @@ class _Reader:
                 self._warn(*line.rstrip().split(_WARN, 1))
             elif "CCL version " in line:
                 self._bare_version(line.rstrip())
-            elif any(word in line for word in _AROUND):
+            elif any(word in line for word in _AROUND) or ("libibverbs: " in line and libibverbs.parse(line).kind is not None):
                 self._problem("", "", line.strip())
 
     def log(self) -> NcclLog:

@@ -11,8 +11,13 @@ import ipaddress
 import re
 import typing
 
+from ..pods import libibverbs
+
 Kind = typing.Literal[
     "",
+    "provider_abi",
+    "provider_missing",
+    "uverbs_abi",
     "imex",
     "memlock",
     "peer_memory",
@@ -68,6 +73,9 @@ _LONGEST = 1000
 def classify(text: str) -> Kind:
     """The kind of a problem; empty when it is not known here."""
     text = text[:_LONGEST]
+    provider = libibverbs.parse(text).kind
+    if provider is not None:
+        return provider
     return next((kind for kind, pattern in _PATTERNS if pattern.search(text)), "")
 
 
