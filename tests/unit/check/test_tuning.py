@@ -297,6 +297,29 @@ def test_roce_is_as_the_fabric_says(rows: Rows, status: typing.Optional[str], sa
     )
 
 
+@pytest.mark.parametrize(("vendor", "named"), [("15b3", True), ("14e4", False)])
+def test_nics_of_other_vendors_are_set_by_neither_operator_nor_tools_of_nvidia(vendor: str, named: bool) -> None:
+    fleet = healthy(ROCE)
+    facts: Facts = fleet.of("tuning")
+    nodes = {}
+    for name, seen in facts.nodes.items():
+        assert seen.value is not None
+        hcas = tuple(dataclasses.replace(hca, pci=dataclasses.replace(hca.pci, vendor=vendor, driver=None)) if hca.pci else hca for hca in seen.value.hcas)
+        nodes[name] = dataclasses.replace(seen, value=dataclasses.replace(seen.value, hcas=hcas))
+    tunings = dict(facts.tunings)
+    value = tunings["node-2"].value
+    assert value is not None
+    tunings["node-2"] = ObservedTuning(NodeTuning({**value.rows, "roce_trust": roce("pcp"), "roce_pfc": roce("none")}))
+    intent = dataclasses.replace(
+        fleet.intent, fabrics=tuple(dataclasses.replace(item, select=dataclasses.replace(item.select, vendor=vendor)) for item in fleet.intent.fabrics)
+    )
+    found = [finding for finding in check(intent, dataclasses.replace(facts, nodes=nodes, tunings=tunings)) if finding.status == FAIL]
+    assert found and {finding.check for finding in found} == {"tuning.roce"}
+    text = " ".join(finding.remedy for finding in found)
+    assert [word in text for word in ("NVIDIA", "mlnx_qos", "dcb apptrust set dev INTERFACE order dscp")] == [named, named, not named]
+    assert "dcb pfc set dev INTERFACE prio-pfc all:off 3:on" in text
+
+
 def test_without_a_word_of_the_fabric_roce_is_advice() -> None:
     every = {name: {"roce_pfc": roce("none"), "roce_trust": roce("pcp")} for name in ROCE.names}
     assert {finding.status for finding in judged(ROCE, every, intent=with_roce(None))} == {WARN}

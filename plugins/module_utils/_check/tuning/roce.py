@@ -7,6 +7,7 @@ PFC is an agreement of both ends of each link: where one NIC pauses and another 
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
@@ -15,9 +16,11 @@ from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband, owns_rdma, traits
 from ..._model.text import number_of
 from ..._model.tuning import NodeTuning, Roce
+from ..._model.tuning_rows.roce import BY_IPROUTE, BY_NVIDIA, BY_OPERATOR
 from ..._model.tuning_rows.row import Row, fits, rule_of
 from ..._model.tuning_rows.table import ROWS
 from ..fleet.hcas_of_fabric import resolve
+from ..fleet.vendors import NVIDIA, vendor_of
 from .rows import Nodes, Wanted, names, why_unread
 
 CHECK = "tuning.roce"
@@ -45,8 +48,16 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
             remedy = f"Correct select of the fabric '{fabric.name}', or make its nodes answer."
             yield Finding(CHECK, fabric.name, UNKNOWN, "no HCA", "the HCAs of the fabric", why, remedy)
             continue
+        vendors = {vendor_of(member.hca) for of_node in members.values() for member in of_node if member.hca.rdma_device}
         for row in _ROWS:
-            yield from _check_row(intent, fabric, row, places, nodes)
+            found = _check_row(intent, fabric, row, places, nodes)
+            yield from found if NVIDIA in vendors else map(_of_others, found)
+
+
+def _of_others(finding: Finding) -> Finding:
+    """Return a finding on NICs of other vendors than NVIDIA, whose operator and packages set nothing on them."""
+    remedy = finding.remedy.replace(BY_OPERATOR, "In a unit that runs at each boot: ").replace(BY_NVIDIA, BY_IPROUTE)
+    return dataclasses.replace(finding, remedy=remedy)
 
 
 def _wanted(intent: Intent, fabric: Fabric, row: Row) -> Wanted:

@@ -8,7 +8,10 @@ import typing
 
 from .row import Row
 
-_ROCE = "NVIDIA's NIC operator: NicConfigurationTemplate, roceOptimized.enabled: true. Elsewhere, in a unit that runs at each boot: "
+#: how NVIDIA's NICs get all of it, which stands before what a single command does
+BY_OPERATOR = "NVIDIA's NIC operator: NicConfigurationTemplate, roceOptimized.enabled: true. Elsewhere, in a unit that runs at each boot: "
+#: command of NVIDIA's packages, and that of iproute2 for other NICs
+BY_NVIDIA, BY_IPROUTE = "mlnx_qos -i INTERFACE --trust dscp.", "dcb apptrust set dev INTERFACE order dscp."
 
 ROWS: typing.Tuple[Row, ...] = (
     Row(
@@ -16,7 +19,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "roce",
         "what a NIC tells priorities by",
         "RDMA packets go into the queue of all others, which loses some.",
-        f"{_ROCE}mlnx_qos -i INTERFACE --trust dscp.",
+        f"{BY_OPERATOR}{BY_NVIDIA}",
         source="NIC operator",
         alike=False,
     ),
@@ -25,7 +28,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "roce",
         "priorities with PFC",
         "Nobody is told to pause, and lost packets are sent again from the first one on.",
-        f"{_ROCE}dcb pfc set dev INTERFACE prio-pfc all:off 3:on.",
+        f"{BY_OPERATOR}dcb pfc set dev INTERFACE prio-pfc all:off 3:on.",
         source="NIC operator",
         alike=False,
     ),
@@ -34,7 +37,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "roce",
         "DSCP and the priority to which it leads",
         "RDMA packets go into the queue of all others, which loses some.",
-        f"{_ROCE}dcb app replace dev INTERFACE dscp-prio 26:3.",
+        f"{BY_OPERATOR}dcb app replace dev INTERFACE dscp-prio 26:3.",
         source="NIC operator",
         alike=False,
     ),
@@ -43,7 +46,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "roce",
         "priorities with ECN",
         "Senders slow down only when PFC stops them, and congestion spreads over the fabric.",
-        f"{_ROCE}echo 1 to ecn/roce_np/enable/3 and ecn/roce_rp/enable/3 of INTERFACE.",
+        f"{BY_OPERATOR}echo 1 to ecn/roce_np/enable/3 and ecn/roce_rp/enable/3 of INTERFACE.",
         source="NIC operator",
         alike=False,
     ),
@@ -52,7 +55,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "roce",
         "traffic class of RDMA packets",
         "Packets of programs that say nothing themselves carry no DSCP; NCCL_IB_TC sets NCCL's.",
-        f"{_ROCE}echo 106 to /sys/class/infiniband/DEVICE/tc/1/traffic_class.",
+        f"{BY_OPERATOR}echo 106 to /sys/class/infiniband/DEVICE/tc/1/traffic_class.",
         source="NIC operator 106, OCI 105",
         alike=False,
     ),
@@ -61,7 +64,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "roce",
         "TOS of connections by rdma_cm",
         "Packets of programs that say nothing themselves carry no DSCP.",
-        f"{_ROCE}cma_roce_tos -d DEVICE -t 106.",
+        f"{BY_OPERATOR}cma_roce_tos -d DEVICE -t 106.",
         source="NIC operator 106, OCI 105",
         alike=False,
     ),
