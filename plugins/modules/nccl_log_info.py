@@ -12,7 +12,7 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads the log that NCCL 2.8 to 2.30 writes with C(NCCL_DEBUG=INFO).
+  - Reads the log that NCCL 2.8 to 2.30 writes with C(NCCL_DEBUG=INFO), and that of RCCL, the library of AMD.
   - Returns versions, processes with their devices, communicators, ranks, and the transport of every channel. For each channel over the network it shows
     whether GPUDirect RDMA is used, and if not, why. It returns warnings with their known causes.
   - Lines of several ranks may be mixed. They may have prefixes of C(kubectl logs), C(torchrun), C(mpirun) or other tools.
@@ -50,7 +50,7 @@ log:
   type: dict
   contains:
     versions:
-      description: Versions of NCCL.
+      description: Versions of NCCL; those of RCCL begin with its name.
       returned: success
       type: list
       elements: str

@@ -160,6 +160,15 @@ def test_an_error_of_the_config_daemon_has_a_cause_and_a_remedy_of_its_own(error
     assert sync.status == "fail" and error in sync.why and why in sync.why and remedy in sync.remedy
 
 
+def test_a_remedy_for_the_config_daemon_has_the_address_of_the_function() -> None:
+    error = "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000:17:00.0/sriov_numvfs: no space left on device"
+    sync = found(facts(state=dataclasses.replace(STATE, sync_status="Failed", last_sync_error=error)), "sync")
+    assert "devlink dev param set pci/0000:17:00.0 name msix_vec_per_pf_max" in sync.remedy and "ADDRESS" not in sync.remedy
+    # of two functions neither is chosen
+    sync = found(facts(state=dataclasses.replace(STATE, sync_status="Failed", last_sync_error=f"{error}; 0000:17:00.1 likewise")), "sync")
+    assert "pci/ADDRESS" in sync.remedy
+
+
 def test_an_unknown_error_of_the_config_daemon_leads_to_its_log() -> None:
     sync = found(facts(state=dataclasses.replace(STATE, sync_status="Failed", last_sync_error="something new")), "sync")
     assert sync.why == "The config daemon failed: something new." and "kubectl logs -l app=sriov-network-config-daemon" in sync.remedy

@@ -96,13 +96,21 @@ _TEXTS: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     ),
 )
 _PATTERNS = tuple((re.compile(pattern), why, remedy) for pattern, why, remedy in _TEXTS)
+#: of a PCI function, which stands for ADDRESS in a remedy
+_ADDRESS = re.compile(r"\b[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b")
 #: characters of an error that are looked at
 _LONGEST = 2000
 
 
 def explain(error: str) -> typing.Optional[typing.Tuple[str, str]]:
     """Return cause and remedy of an error of the config daemon; None where its text is not known here."""
-    return next(((why, remedy) for pattern, why, remedy in _PATTERNS if pattern.search(error[:_LONGEST])), None)
+    text = error[:_LONGEST]
+    known = next(((why, remedy) for pattern, why, remedy in _PATTERNS if pattern.search(text)), None)
+    addresses = set(_ADDRESS.findall(text))
+    if known is None or len(addresses) != 1:
+        return known
+    why, remedy = known
+    return why, remedy.replace("ADDRESS", addresses.pop())
 
 
 def with_cause(error: str) -> typing.Tuple[str, str]:
