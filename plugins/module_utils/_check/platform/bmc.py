@@ -119,7 +119,7 @@ def proven(findings: typing.Iterable[Finding], ari: bool) -> typing.FrozenSet[Ke
     return frozenset(keys)
 
 
-def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typing.Sequence[Finding], ari: bool) -> typing.Iterator[Finding]:
+def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typing.Sequence[Finding], ari: bool = False) -> typing.Iterator[Finding]:
     """About the BMC of a node: what the intent asks of the BIOS, and what contradicts the proof of VFs.
 
     :param wishes: what the intent asks of each BIOS
