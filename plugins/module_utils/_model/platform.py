@@ -112,6 +112,7 @@ class NodePlatform:
     :ivar signed_modules: the kernel loads only modules that are signed with a key it knows, as with secure boot; None where it does not say
     :ivar identity: what DMI calls the node; only root may read it
     :ivar uplinks: interfaces of the default routes, with what they are made of
+    :ivar locked_down: None where the kernel does not say
     """
 
     kernel: Version
@@ -127,6 +128,7 @@ class NodePlatform:
     signed_modules: typing.Optional[bool] = None
     identity: Identity = dataclasses.field(default_factory=Identity)
     uplinks: typing.Optional[typing.Tuple[Interface, ...]] = None
+    locked_down: typing.Optional[bool] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -64,6 +64,7 @@ def read_platform(
         signed_modules=_signed_modules(roots),
         identity=_identity(roots),
         uplinks=uplinks,
+        locked_down=_locked_down(roots),
     )
 
 
@@ -78,15 +79,20 @@ def _identity(roots: typing.Sequence[str]) -> Identity:
 
 
 def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
-    """Whether the kernel refuses modules without a signature that it knows; None where no root says it. Distributions lock it down where secure boot is on.
+    """Whether the kernel refuses modules without a signature that it knows; None where no root says it.
 
-    Readers of its own: a file that can't be read is no fault of the node, and who needs the answer says that there is none.
+    Readers of its own: a file that can't be read is no fault of the node.
 
-    [src Linux kernel/module/signing.c module_sig_check: sig_enforce, and the lockdown of LOCKDOWN_MODULE_SIGNATURE, which is of the level integrity]
+    [src Linux kernel/module/signing.c module_sig_check: sig_enforce, and LOCKDOWN_MODULE_SIGNATURE]
     """
-    readers = [sysfs.Reader(root) for root in roots]
-    said = [reader.value("module/module/parameters/sig_enforce", parse.switch) for reader in readers]
-    said += [reader.value("kernel/security/lockdown", parse.locked_down) for reader in readers]
+    return _any([*(sysfs.Reader(root).value("module/module/parameters/sig_enforce", parse.switch) for root in roots), _locked_down(roots)])
+
+
+def _locked_down(roots: typing.Sequence[str]) -> typing.Optional[bool]:
+    return _any(sysfs.Reader(root).value("kernel/security/lockdown", parse.locked_down) for root in roots)
+
+
+def _any(said: typing.Iterable[typing.Optional[bool]]) -> typing.Optional[bool]:
     known = [value for value in said if value is not None]
     return any(known) if known else None
 

@@ -712,6 +712,30 @@ def test_platform_judges_each_physical_function(sriov: typing.Optional[Sriov], u
     assert finding.status == status and text in finding.remedy
 
 
+@pytest.mark.parametrize(
+    ("locked_down", "vendor", "there", "status"),
+    [
+        (True, "15b3", 0, "warn"),
+        # an operator without the plugin mellanox has made them
+        (True, "15b3", 8, "pass"),
+        (True, "14e4", 0, "pass"),
+        (False, "15b3", 0, "pass"),
+        (None, "15b3", 0, "pass"),
+    ],
+)
+def test_platform_foresees_that_the_operator_refuses_a_kernel_that_is_locked_down(
+    locked_down: typing.Optional[bool], vendor: str, there: int, status: str
+) -> None:
+    hca = world.hca(1, 0)
+    assert hca.pci is not None
+    node = world.node(1, mlx5_0=dataclasses.replace(hca, sriov=Sriov(8, there), pci=dataclasses.replace(hca.pci, vendor=vendor)))
+    finding = one(platforms(node, locked_down=locked_down), "platform.sriov", "mlx5_0")
+    assert finding.status == status
+    if status == "warn":
+        assert "plugin mellanox then refuses every policy" in finding.why and '"disablePlugins": ["mellanox"]' in finding.remedy
+        assert f"mstconfig -d {hca.pci.address} set SRIOV_EN=1" in finding.remedy
+
+
 def test_platform_without_driver_fails() -> None:
     node = world.node(1, eth1=world.igb(pci=dataclasses.replace(world.igb().pci, driver=None)))  # type: ignore[type-var]
     assert one(platforms(node), "platform.driver", "eth1").status == "fail"

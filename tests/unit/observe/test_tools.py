@@ -569,6 +569,26 @@ def test_whether_the_kernel_takes_unsigned_modules(
 
 
 @pytest.mark.parametrize(
+    ("lockdown", "expected"),
+    [
+        ("[none] integrity confidentiality\n", False),
+        ("none [integrity] confidentiality\n", True),
+        ("none integrity [confidentiality]\n", True),
+        ("none\n", None),
+        (None, None),
+    ],
+)
+def test_whether_the_kernel_is_locked_down(tmp_path: pathlib.Path, lockdown: typing.Optional[str], expected: typing.Optional[bool]) -> None:
+    tree = Tree(tmp_path / "sys")
+    tree.write("class/net/readme", "")
+    # modules that must be signed are another matter
+    tree.write("module/module/parameters/sig_enforce", "Y\n")
+    if lockdown is not None:
+        tree.write("kernel/security/lockdown", lockdown)
+    assert look(tree, tmp_path).locked_down is expected
+
+
+@pytest.mark.parametrize(
     ("said", "is_open"),
     [
         ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build  (dvs-builder@U22)\nGCC version: gcc 12\n", True),

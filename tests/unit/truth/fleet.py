@@ -449,7 +449,18 @@ class _Made:
         functions = tuple(self._evidence(hca, place) for place, hca in enumerate(node.hcas))
         gpu = GpuDriver("570.86.15", True, True, ("nvidia-peermem",), "24.10-0.7.0")
         return NodePlatform(
-            "6.12.95", "x86_64", ("intel_iommu=on", "iommu=pt"), ("dmar0", "dmar1"), 160, ("DMAR",), functions, (), gpu, "7c4d2f1e", uplinks=("eno1",)
+            "6.12.95",
+            "x86_64",
+            ("intel_iommu=on", "iommu=pt"),
+            ("dmar0", "dmar1"),
+            160,
+            ("DMAR",),
+            functions,
+            (),
+            gpu,
+            "7c4d2f1e",
+            uplinks=("eno1",),
+            locked_down=False,
         )
 
     def _evidence(self, hca: Hca, place: int) -> PciEvidence:

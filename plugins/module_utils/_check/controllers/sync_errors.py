@@ -13,14 +13,15 @@ import typing
 
 _DMESG = "Read dmesg of the node for this function"
 _FIRMWARE = "mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=NUMBER"
+#: what the operator makes of a kernel that is locked down: cause and remedy
+LOCKED_DOWN: typing.Tuple[str, str] = (
+    "The kernel of the node is locked down, as with secure boot. The operator's plugin mellanox then refuses every policy on an NVIDIA NIC, since it could "
+    "not write the firmware.",
+    f"Set the firmware once without secure boot ({_FIRMWARE}). Then put mellanox into disablePlugins of the SriovOperatorConfig: kubectl patch "
+    'sriovoperatorconfig default -n NAMESPACE --type merge -p \'{"spec": {"disablePlugins": ["mellanox"]}}\'.',
+)
 _TEXTS: typing.Tuple[typing.Tuple[str, str, str], ...] = (
-    (
-        r"detected when in lockdown mode",
-        "The kernel of the node is locked down, as with secure boot. The operator's plugin mellanox then refuses every policy on an NVIDIA NIC, since it could "
-        "not write the firmware.",
-        f"Set the firmware once without secure boot ({_FIRMWARE}). Then put mellanox into disablePlugins of the SriovOperatorConfig: kubectl patch "
-        'sriovoperatorconfig default -n NAMESPACE --type merge -p \'{"spec": {"disablePlugins": ["mellanox"]}}\'.',
-    ),
+    (r"detected when in lockdown mode", *LOCKED_DOWN),
     (
         r"eSwitch mode to \[\w*\] on device .{0,40}: (?:invalid argument|operation not (?:supported|permitted))",
         "The driver refused the mode of the eSwitch: the firmware does not support it, or virtual functions were there when it was changed.",

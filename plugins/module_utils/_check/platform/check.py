@@ -21,6 +21,7 @@ from ..._model.intent import Fabric, Intent
 from ..._model.node_roll import NodeOutcome, RollPlan
 from ..._model.platform import NodePlatform, ObservedPlatform, PciEvidence
 from ..._model.profiles import traits
+from ..controllers.sync_errors import LOCKED_DOWN
 from ..fleet import answers, vendors, why_no_sriov
 from ..fleet.bios import wanted_by
 from ..fleet.hcas_of_fabric import Membership, resolve
@@ -136,7 +137,7 @@ def _check_node(
         for member in memberships[fabric.name].members.get(name, ()):
             hca, subject = member.hca, f"{name} {member.hca.name}"
             function = evidence.get(hca.pci.address) if hca.pci else None
-            findings += _check_hca(subject, fabric, hca, function)
+            findings += _check_hca(subject, fabric, hca, function, bool(platform.locked_down))
             if function is not None:
                 findings += bios.check(subject, fabric, hca, function, platform.kernel_arguments or (), said)
                 findings += firmware.check(name, fabric, hca, function, fleet)
@@ -171,12 +172,12 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
     return Finding("platform.iommu", name, WARN, "off in the BIOS", expected, why, "Switch on VT-d (Intel) or IOMMU (AMD) in the BIOS.")
 
 
-def _check_hca(subject: str, fabric: Fabric, hca: Hca, function: typing.Optional[PciEvidence]) -> typing.List[Finding]:
+def _check_hca(subject: str, fabric: Fabric, hca: Hca, function: typing.Optional[PciEvidence], locked_down: bool) -> typing.List[Finding]:
     expected = f"sriov_totalvfs of {fabric.virtual_functions} or more"
     if function is None:
         why = "The device has no PCI function that node_info saw, so it can't make VFs or could not be read."
         return [Finding("platform.sriov", subject, UNKNOWN, "no PCI function", expected, why, "Look at node_info's answer on the node: HCAs and platform.")]
-    findings = [] if bios.hidden(hca) else [_check_sriov(subject, fabric, hca, function, expected)]
+    findings = [] if bios.hidden(hca) else [_check_sriov(subject, fabric, hca, function, expected, locked_down)]
     if function.driver == "vfio-pci":
         why = "The function is given away as a whole, to a virtual machine or to a program of its own, so the node can't make VFs of it."
         remedy = f"Take it back: driverctl unset-override {function.address}, or end what holds it."
@@ -191,7 +192,7 @@ def _check_hca(subject: str, fabric: Fabric, hca: Hca, function: typing.Optional
     return findings
 
 
-def _check_sriov(subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, expected: str) -> Finding:
+def _check_sriov(subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, expected: str, locked_down: bool) -> Finding:
     if function.sriov_total is None:
         if "sriov_totalvfs" in function.unread:
             return Finding(
@@ -203,4 +204,9 @@ def _check_sriov(subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, 
         why = f"The function makes {function.sriov_total} VFs at most, and the fabric '{fabric.name}' asks for {fabric.virtual_functions}."
         remedy = f"{vendors.more_functions(hca)} Or lower virtual_functions of the fabric."
         return Finding("platform.sriov", subject, FAIL, measured, expected, why, remedy)
+    # where the functions are there, the operator has got over it
+    if locked_down and vendors.vendor_of(hca) is vendors.NVIDIA and (function.sriov_current or 0) < fabric.virtual_functions:
+        why, remedy = LOCKED_DOWN
+        measured = f"{measured}, kernel locked down"
+        return Finding("platform.sriov", subject, WARN, measured, expected, why, remedy.replace("ADDRESS", function.address))
     return ok("platform.sriov", subject, measured, expected)

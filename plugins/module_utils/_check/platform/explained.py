@@ -186,9 +186,11 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "The setting is stored and waits for a reset.",
             "SR-IOV is off in the BIOS.",
             "The driver sets a lower limit.",
+            "The kernel is locked down, as with secure boot: the SR-IOV network operator then refuses policies on NVIDIA NICs (warn).",
         ),
         look=(
             "cat /sys/class/infiniband/mlx5_0/device/sriov_totalvfs",
+            "cat /sys/kernel/security/lockdown",
             "mstconfig -d ADDRESS -e query SRIOV_EN NUM_OF_VFS",
             "lspci -vvv -s ADDRESS",
         ),

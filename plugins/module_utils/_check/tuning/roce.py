@@ -16,7 +16,7 @@ from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband, owns_rdma, traits
 from ..._model.text import number_of
 from ..._model.tuning import NodeTuning, Roce
-from ..._model.tuning_rows.roce import BY_IPROUTE, BY_NVIDIA, BY_OPERATOR
+from ..._model.tuning_rows.roce import BY_NVIDIA, BY_OPERATOR
 from ..._model.tuning_rows.row import Row, fits, rule_of
 from ..._model.tuning_rows.table import ROWS
 from ..fleet.hcas_of_fabric import resolve
@@ -27,6 +27,8 @@ CHECK = "tuning.roce"
 _ROWS = tuple(row for row in ROWS if row.check == "roce")
 #: what only NVIDIA's driver packages show, or only after somebody made a folder: advice, whatever the fabric says
 _SHOWN_BY_SOME = ("roce_ecn", "roce_traffic_class", "roce_tos")
+#: in place of the command of NVIDIA's packages
+_BY_IPROUTE = "dcb apptrust set dev INTERFACE order dscp."
 #: a payload of 4096 bytes and the headers around it
 _LEAST_MTU = 4220
 
@@ -56,7 +58,7 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
 
 def _of_others(finding: Finding) -> Finding:
     """Return a finding on NICs of other vendors than NVIDIA, whose operator and packages set nothing on them."""
-    remedy = finding.remedy.replace(BY_OPERATOR, "In a unit that runs at each boot: ").replace(BY_NVIDIA, BY_IPROUTE)
+    remedy = finding.remedy.replace(BY_OPERATOR, "In a unit that runs at each boot: ").replace(BY_NVIDIA, _BY_IPROUTE)
     return dataclasses.replace(finding, remedy=remedy)
 
 

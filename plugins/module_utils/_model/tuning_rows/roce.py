@@ -8,10 +8,8 @@ import typing
 
 from .row import Row
 
-#: how NVIDIA's NICs get all of it, which stands before what a single command does
 BY_OPERATOR = "NVIDIA's NIC operator: NicConfigurationTemplate, roceOptimized.enabled: true. Elsewhere, in a unit that runs at each boot: "
-#: command of NVIDIA's packages, and that of iproute2 for other NICs
-BY_NVIDIA, BY_IPROUTE = "mlnx_qos -i INTERFACE --trust dscp.", "dcb apptrust set dev INTERFACE order dscp."
+BY_NVIDIA = "mlnx_qos -i INTERFACE --trust dscp."
 
 ROWS: typing.Tuple[Row, ...] = (
     Row(
