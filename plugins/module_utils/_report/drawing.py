@@ -22,7 +22,10 @@ _SWITCH = re.compile(r"\AMF0;(.+):[^:]+\Z")
 
 
 def figure(shown: Drawing) -> Html:
-    """The drawing with its legend; nothing of a fabric without switches is worth a drawing."""
+    """The drawing with its legend; nothing of a fabric without switches is worth a drawing. One too large for a drawing has the reason instead."""
+    if shown.why_not:
+        caption = element("figcaption", element("b", f"{shown.name}: topology"), element("span", shown.words))
+        return element("figure", caption, element("p", shown.why_not, class_="more"), class_="wide")
     places = _places(shown)
     boxes = [_box(item, *places[item.key]) for row in shown.rows for item in row]
     lines = [_line(edge, shown, places) for edge in sorted(shown.edges, key=lambda edge: edge.bad)]

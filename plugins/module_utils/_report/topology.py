@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 import re
 import typing
 
@@ -14,6 +15,7 @@ from .._model.fabric import FabricNode
 from .._model.findings import Judged
 from .exhibits import Chart
 from .matrix import by_number
+from .mentions import Mentions
 from .verdict import label
 
 #: of a row that are drawn one by one; in a longer one only what is marked is, and the rest as groups
@@ -22,6 +24,11 @@ MOST_IN_ROW = 16
 MOST_MARKED = 10
 #: groups of a long row; with more of them the row has one
 MOST_GROUPS = 6
+
+#: of a fabric that is drawn: switches, of which a fat tree of three tiers has 5,120 where each has 64 ports; rows
+MOST_SWITCHES, MOST_ROWS = 8192, 12
+#: findings that are told of one thing; letters of each; names in a finding that is about the links between them
+_MOST_SAID, _MOST_LETTERS, _MOST_TOGETHER = 8, 300, 8
 
 #: checks whose subject is a thing that can be pointed at; the others are about pairs, which accuse all that lies between
 _POINTING = re.compile(r"discover\.|fabric\.|reachability\.suspect|bandwidth\.suspect")
@@ -65,12 +72,14 @@ class Drawing:
     """Rows from the top (the switches furthest from the nodes) to the bottom (the nodes).
 
     :ivar words: how much there is of everything
+    :ivar why_not: why nothing is drawn; empty where it is
     """
 
     name: str
     rows: typing.Tuple[typing.Tuple[Item, ...], ...]
     edges: typing.Tuple[Edge, ...]
     words: str
+    why_not: str = ""
 
 
 def drawing(chart: Chart, judged: typing.Iterable[Judged]) -> Drawing:
@@ -78,36 +87,71 @@ def drawing(chart: Chart, judged: typing.Iterable[Judged]) -> Drawing:
 
     :param judged: of all stages
     """
-    said = [
-        (item.finding.subject, f"{item.finding.check}: {item.finding.measured}; {item.finding.subject}")
-        for item in judged
-        if label(item) in ("fail", "unknown", "warn") and _POINTING.match(item.finding.check)
-    ]
+    switches = sum(node.kind == "Switch" for node in chart.topology.nodes)
+    if switches > MOST_SWITCHES:
+        return _undrawn(chart, switches, f"it has more than {MOST_SWITCHES} switches")
     graph = _Graph(chart)
-    marks = {key: tuple(text for subject, text in said if mentions(subject, name)) for key, name in graph.names.items()}
-    above = [subject for subject, _text in said if any(word in subject for word in _UPWARDS)]
-    upwards = {key for key, name in graph.names.items() if any(mentions(subject, name) for subject in above)}
-    bad_hcas = {end for end in chart.places if any(mentions(subject, " ".join(end)) for subject, _text in said)}
+    tiers = graph.rows()
+    if len(tiers) > MOST_ROWS:
+        return _undrawn(chart, switches, f"its nodes and switches stand in more than {MOST_ROWS} rows")
+    said = _Said(judged, {*graph.names.values(), *map(" ".join, chart.places)})
+    bad_hcas = {end for end in chart.places if said.about(" ".join(end))}
     rows, owner = [], {}
-    for tier in sorted(set(graph.tiers.values()), reverse=True):
-        keys = sorted((key for key, place in graph.tiers.items() if place == tier), key=lambda key: by_number(graph.names[key]))
-        items, members = _row(graph, keys, marks, bad_hcas)
+    for _tier, unsorted in sorted(tiers.items(), reverse=True):
+        items, members = _row(graph, sorted(unsorted, key=lambda key: by_number(graph.names[key])), said, bad_hcas)
         rows.append(items)
         owner.update(members)
     edges: typing.Dict[typing.Tuple[str, str, typing.Optional[int]], typing.List[bool]] = collections.defaultdict(list)
     for link in graph.links:
-        edges[owner[link.below], owner[link.above], link.rail].append(_is_bad(graph, link, said, bad_hcas, upwards))
-    switches = ", ".join(f"{len(row)} {'leaves' if tier == 1 else 'switches above'}" for tier, row in sorted(graph.rows().items()) if tier)
-    words = f"{len(graph.rows().get(0, ()))} nodes, {switches or 'no switch'}, {len(graph.links)} links"
+        edges[owner[link.below], owner[link.above], link.rail].append(_is_bad(graph, link, said, bad_hcas))
+    above = ", ".join(f"{len(row)} {'leaves' if tier == 1 else 'switches above'}" for tier, row in sorted(tiers.items()) if tier)
+    words = f"{len(tiers.get(0, ()))} nodes, {above or 'no switch'}, {len(graph.links)} links"
     made = (Edge(below, above, rail, len(found), any(found)) for (below, above, rail), found in edges.items())
     return Drawing(chart.name, tuple(rows), tuple(made), words)
 
 
-def mentions(subject: str, name: str) -> bool:
-    """Whether a subject has the name as a whole: worker-1 is not in 'worker-10 mlx5_0'."""
-    if not name or name not in subject:
-        return False
-    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", subject) is not None
+def _undrawn(chart: Chart, switches: int, why: str) -> Drawing:
+    words = f"{len(chart.membership.members)} nodes, {switches} switches, {len(chart.topology.links)} links"
+    return Drawing(chart.name, (), (), words, f"Not drawn: {why}. All of it is in facts/topologies.")
+
+
+class _Said:
+    """What findings say of names, each of which is sought once in each of them.
+
+    :param names: of nodes, switches and HCAs
+    :ivar upwards: names of the switches all of whose links upwards a finding accuses
+    :ivar together: two names that are in one finding
+    """
+
+    def __init__(self, judged: typing.Iterable[Judged], names: typing.Iterable[str]) -> None:
+        self._texts: typing.Dict[str, typing.List[str]] = collections.defaultdict(list)
+        self._counts: typing.Counter[str] = collections.Counter()
+        self.upwards: typing.Set[str] = set()
+        self.together: typing.Set[typing.Tuple[str, str]] = set()
+        mentions = Mentions(names)
+        for finding in (item.finding for item in judged if label(item) in ("fail", "unknown", "warn") and _POINTING.match(item.finding.check)):
+            found = mentions.of(finding.subject)
+            self._counts.update(found)
+            for name in found:
+                if len(self._texts[name]) < _MOST_SAID:
+                    self._texts[name].append(_short(f"{finding.check}: {finding.measured}; {finding.subject}"))
+            if any(word in finding.subject for word in _UPWARDS):
+                self.upwards |= found
+            if len(found) <= _MOST_TOGETHER:
+                self.together.update(itertools.product(found, found))
+
+    def about(self, name: str) -> int:
+        """How many findings have a name."""
+        return self._counts[name]
+
+    def marks(self, name: str) -> typing.Tuple[str, ...]:
+        """The first few findings that have a name, and how many more there are."""
+        more = self._counts[name] - _MOST_SAID
+        return (*self._texts.get(name, ()), *([f"{more} more findings, see the list"] if more > 0 else []))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}\u2026"
 
 
 class _Link(typing.NamedTuple):
@@ -178,33 +222,27 @@ class _Graph:
         return result
 
 
-Said = typing.Sequence[typing.Tuple[str, str]]
-
-
-def _is_bad(graph: _Graph, link: _Link, said: Said, bad_hcas: typing.Container[typing.Tuple[str, str]], upwards: typing.Container[str]) -> bool:
+def _is_bad(graph: _Graph, link: _Link, said: _Said, bad_hcas: typing.Container[typing.Tuple[str, str]]) -> bool:
     """Whether a finding accuses the HCA at its lower end, all links upwards of a switch, or just this one by both ends."""
     if link.rail is not None:
         return (link.below, link.hca) in bad_hcas
     one, other = graph.names[link.below], graph.names[link.above]
-    return link.below in upwards or any(mentions(subject, one) and mentions(subject, other) for subject, _text in said)
+    return one in said.upwards or (one, other) in said.together
 
 
 def _called(node: FabricNode) -> str:
     return node.description.strip() or node.guid
 
 
-Marks = typing.Mapping[str, typing.Tuple[str, ...]]
-
-
 def _row(
-    graph: _Graph, keys: typing.Sequence[str], marks: Marks, bad_hcas: typing.Container[typing.Tuple[str, str]]
+    graph: _Graph, keys: typing.Sequence[str], said: _Said, bad_hcas: typing.Container[typing.Tuple[str, str]]
 ) -> typing.Tuple[typing.Tuple[Item, ...], typing.Dict[str, str]]:
     """The items of a tier, and in which item each of its nodes or switches is."""
     single = list(keys)
     if len(keys) > MOST_IN_ROW:
-        single = [key for key in keys if marks[key]][:MOST_MARKED]
+        single = [key for key in keys if said.about(graph.names[key])][:MOST_MARKED]
     alone = set(single)
-    items = {key: Item(key, graph.names[key], marks[key], 1, _rails(graph, key, bad_hcas)) for key in single}
+    items = {key: Item(key, graph.names[key], said.marks(graph.names[key]), 1, _rails(graph, key, bad_hcas)) for key in single}
     owner = {key: key for key in single}
     rest: typing.Dict[typing.Hashable, typing.List[str]] = collections.defaultdict(list)
     for key in keys:
@@ -214,8 +252,9 @@ def _row(
     for group in groups:
         named = f"group {group[0]}"
         what = "nodes" if group[0] in graph.rails else "switches"
-        marked = tuple(text for key in group for text in marks[key])
-        items[named] = Item(named, f"{len(group)} {what}", marked[:1] and (f"{len(marked)} findings, see the list",), len(group), _rails(graph, group[0], ()))
+        count = sum(said.about(graph.names[key]) for key in group)
+        marks = (f"{count} findings, see the list",) if count else ()
+        items[named] = Item(named, f"{len(group)} {what}", marks, len(group), _rails(graph, group[0], ()))
         owner.update(dict.fromkeys(group, named))
     # groups stand where their first member would
     first = {owner[key]: place for place, key in reversed(list(enumerate(keys)))}

@@ -5,15 +5,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Topology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged, Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._report.drawing import figure
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Chart, charts
-from ansible_collections.linerate.rdma.plugins.module_utils._report.topology import Drawing, Edge, drawing, mentions
+from ansible_collections.linerate.rdma.plugins.module_utils._report.mentions import Mentions
+from ansible_collections.linerate.rdma.plugins.module_utils._report.topology import MOST_SWITCHES, Drawing, Edge, drawing
+from ansible_collections.linerate.rdma.tests.unit.limit import limited
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records
 from ansible_collections.linerate.rdma.tests.unit.report.test_report import Page
 
@@ -113,7 +118,66 @@ def test_fabric_without_a_switch_has_its_nodes() -> None:
     ],
 )
 def test_names_are_found_as_a_whole(subject: str, name: str, expected: bool) -> None:
-    assert mentions(subject, name) is expected
+    assert (name in Mentions([name]).of(subject)) is expected
+
+
+_PIECES = st.lists(st.sampled_from(["a", "b", "a-1", "a-10", "a.b", "MF0;a:b/U1", "[a]", " ", ", ", " - ", "#"]), max_size=6).map("".join)
+
+
+@given(_PIECES, st.lists(_PIECES, max_size=6))
+def test_names_are_found_as_a_reader_finds_them(subject: str, names: typing.List[str]) -> None:
+    def mentions(name: str) -> bool:
+        return bool(re.search(r"\w", name)) and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", subject) is not None
+
+    sought = [name.strip() for name in names]
+    assert Mentions(sought).of(subject) == {name for name in sought if mentions(name)}
+
+
+def made_up(switches: int, name: str = "S{:06d}", chained: bool = False) -> Chart:
+    """A fabric in which a node claims many switches: all on one leaf, or one on the other."""
+    whole = chart()
+    leaf = next(node for node in whole.topology.nodes if node.description == "leaf-0-1")
+    nodes = [FabricNode("Switch", f"0x{0xABC << 52 | number:016x}", name.format(number), 64, 5000 + number) for number in range(switches)]
+    places = [(leaf, node) for node in nodes] if not chained else [*zip([leaf, *nodes], nodes)]
+    cables = [Link(LinkEnd("Switch", one.guid, 1000 + number, 1), LinkEnd("Switch", other.guid, 1, 2), 4, None) for number, (one, other) in enumerate(places)]
+    topology = dataclasses.replace(whole.topology, nodes=(*whole.topology.nodes, *nodes), links=(*whole.topology.links, *cables))
+    return dataclasses.replace(whole, topology=topology)
+
+
+@pytest.mark.parametrize("name", ["S{:06d}", "S {}", "S"])
+def test_findings_about_each_of_many_switches_cost_no_more_than_there_are(name: str) -> None:
+    count = MOST_SWITCHES - 8
+    judged = [says("fabric.rate", f"leaf-0-1 port {1000 + number} - {name.format(number)} port 1") for number in range(0, count, 2)]
+    with limited("the drawing"):
+        shown = drawing(made_up(count, name), [*judged, says("fabric.uplinks", "leaf-0-1")])
+    assert marked(shown) and sum(edge.links for edge in shown.edges) == 25 + count
+    leaf = next(item for row in shown.rows for item in row if item.name == "leaf-0-1")
+    assert leaf.marks[0] == "fabric.rate: bad; leaf-0-1 port 1000 - " + name.format(0) + " port 1"
+    assert leaf.marks[8:] == (f"{count // 2 + 1 - 8} more findings, see the list",)
+    assert {edge.below for edge in bad(shown)} == {leaf.key} and sum(edge.links for edge in bad(shown)) >= count // 2
+    assert len(figure(shown)) < 20000
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (made_up(MOST_SWITCHES - 7), f"it has more than {MOST_SWITCHES} switches"),
+        (made_up(11, chained=True), "its nodes and switches stand in more than 12 rows"),
+    ],
+)
+def test_a_fabric_that_no_drawing_shows_is_told_in_words(made: Chart, why: str) -> None:
+    shown = drawing(made, [says("fabric.uplinks", "leaf-0-1")])
+    switches = len(made.topology.nodes) - 8
+    assert (shown.rows, shown.edges, shown.why_not) == ((), (), f"Not drawn: {why}. All of it is in facts/topologies.")
+    text = figure(shown)
+    assert shown.why_not in text and f"4 nodes, {switches} switches, {len(made.topology.links)} links" in text and "<svg" not in text
+
+
+def test_a_long_text_of_a_finding_is_cut() -> None:
+    item = says("fabric.hcas", "node-2 compute")
+    shown = drawing(chart(), [Judged(dataclasses.replace(item.finding, measured="x" * 5000))])
+    (mark,) = [mark for row in shown.rows for item in row for mark in item.marks]
+    assert len(mark) == 300 and mark.endswith("\u2026")
 
 
 def test_name_of_a_managed_switch_is_what_a_box_shows() -> None:

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which of many names a text has. What it takes grows with the text, whatever the names are: a fabric says what its switches are called."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+#: what a name goes on with: worker-1 is not in 'worker-10 mlx5_0'
+_WORD = re.compile(r"[\w.-]+")
+#: letters of a name: a node's has 253 and its HCA's 15, a switch's 64; words of it
+_MOST_LETTERS, _MOST_WORDS = 320, 16
+#: letters that are no word before the first word of a name, or behind its last one
+_MOST_AROUND = 4
+#: letters of a text in which names are sought
+_MOST_TEXT = 4096
+
+
+class Mentions:
+    """Finds names in texts.
+
+    :param names: that are sought. One without a word, with too many, or that is too long is found nowhere
+    """
+
+    def __init__(self, names: typing.Iterable[str]) -> None:
+        #: names by what is from their first word to the last one
+        self._names: typing.Dict[str, typing.Set[str]] = {}
+        self._words = 0
+        for name in names:
+            words = [*_WORD.finditer(name)] if len(name) <= _MOST_LETTERS else []
+            if 0 < len(words) <= _MOST_WORDS:
+                self._names.setdefault(name[words[0].start() : words[-1].end()], set()).add(name)
+                self._words = max(self._words, len(words))
+
+    def of(self, text: str) -> typing.Set[str]:
+        """All names that a text has as a whole."""
+        text = text[:_MOST_TEXT]
+        words = [match.span() for match in _WORD.finditer(text)]
+        found: typing.Set[str] = set()
+        for place, (start, _end) in enumerate(words):
+            for last in range(place, min(place + self._words, len(words))):
+                end = words[last][1]
+                known = self._names.get(text[start:end])
+                if known is not None:
+                    before = words[place - 1][1] if place else -1
+                    behind = words[last + 1][0] if last + 1 < len(words) else len(text) + 1
+                    found.update(name for name in _around(text, start, end, before, behind) if name in known)
+        return found
+
+
+def _around(text: str, start: int, end: int, before: int, behind: int) -> typing.Iterator[str]:
+    """What is from the first word to the last one, and as much around it as does not touch another word.
+
+    :param before: where the word before it ends, or what would be before the text
+    :param behind: where the word behind it starts, or what would be behind the text
+    """
+    for first in (start, *range(start - 1, max(before, start - 1 - _MOST_AROUND), -1)):
+        for last in (end, *range(end + 1, min(behind, end + 1 + _MOST_AROUND))):
+            yield text[first:last]
