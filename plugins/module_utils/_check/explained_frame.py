@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing
 
 from .._model.explanation import Explanation
+from .._model.kernel_arguments import DROP_IN, RECORD
 
 EXPLAINED: typing.Dict[str, Explanation] = {
     "stage.error": Explanation(
@@ -35,17 +36,24 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Correct what the earlier stage found, or waive it with a reason; then run again, or go on from there with `-e rdma_from=STAGE`.",
     ),
     "teardown.drop_in": Explanation(
-        means="The drop-in of containerd's unit, or kernel arguments of the collection, are still on a node.",
-        measured="The file on the node, and its kernel arguments, after the teardown.",
+        means="The drop-in of containerd's unit is still on a node, or it is not known whether containerd runs without it.",
+        measured="The file on the node after the teardown, and that containerd was restarted where the file was removed.",
         causes=(
             "The node is reached by an observer now, which changes nothing.",
+            "The node did not answer, when the file was to be removed or when containerd was to be restarted (unknown).",
+        ),
+        look=("systemctl cat containerd",),
+        remedy="Bring the node back, run the command of the finding on it, and run the teardown again.",
+    ),
+    "teardown.kernel_arguments": Explanation(
+        means="Kernel arguments of the collection are still set for the next boot of a node, or it is not known whether they are.",
+        measured="What the module kernel_arguments has added and not taken back, as it says itself on the node.",
+        causes=(
             "The node did not answer (unknown).",
+            "The tool of the boot loader failed (unknown): its own words are in the finding.",
         ),
-        look=(
-            "systemctl cat containerd",
-            "cat /proc/cmdline",
-        ),
-        remedy="Bring the node back and run the teardown again, or remove the file by the command of the finding.",
+        look=(f"cat /{DROP_IN} /{RECORD}", "cat /proc/cmdline"),
+        remedy="Bring the node back and run the teardown again, or take them back by the command of the finding. They go with the next boot.",
     ),
     "teardown.object": Explanation(
         means="An object of the collection still exists.",

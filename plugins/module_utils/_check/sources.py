@@ -197,6 +197,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "rolls": OfCluster("rolls", "rolls"),
         "roll_error": OfCluster("roll_prepared", "error"),
         "drop_ins": OfNodes("drop_in", key="state"),
+        "kernel_arguments": OfNodes("kernel_arguments_left", key="arguments"),
         "kernel_settings": OfNodes("kernel_settings"),
         "by_pods": BY_PODS,
         "check_mode": OfRun("check_mode"),

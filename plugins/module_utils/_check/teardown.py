@@ -11,6 +11,8 @@ from .._model.apply import FOREIGN, UNREAD, AppliedObject
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.host import DROP_IN, ObservedText, Roll
 from .._model.intent import Intent
+from .._model.kernel_arguments import DROP_IN as GRUB_DROP_IN
+from .._model.kernel_arguments import RECORD, LeftArguments
 from .._model.marks import LABEL
 from .._model.node_tuning import ObservedSettings
 from .._model.olm import Stay
@@ -35,6 +37,7 @@ class Facts:
     :ivar rolls: how the MachineConfigPools took it that MachineConfigs and KubeletConfigs went
     :ivar roll_error: why the pools did not get ready for that
     :ivar drop_ins: state of containerd's drop-in on each node, in the words of the module file
+    :ivar kernel_arguments: those that the module kernel_arguments has added and not taken back, on each node
     :ivar kernel_settings: what the module kernel_settings took back on each node, where the intent had something set
     :ivar by_pods: names of the nodes that are reached by observers, which look and take nothing back
     :ivar check_mode: nothing was taken back
@@ -50,6 +53,7 @@ class Facts:
     rolls: typing.Tuple[Roll, ...] = ()
     roll_error: str = ""
     drop_ins: typing.Dict[str, ObservedText] = dataclasses.field(default_factory=dict)
+    kernel_arguments: typing.Dict[str, LeftArguments] = dataclasses.field(default_factory=dict)
     kernel_settings: typing.Dict[str, ObservedSettings] = dataclasses.field(default_factory=dict)
     by_pods: typing.Tuple[str, ...] = ()
     check_mode: bool = False
@@ -73,6 +77,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         findings += [_node(fabric.name, name, facts.sync) for name in facts.nodes]
     findings += machine_config.findings(facts.rolls, facts.roll_error, "teardown.roll")
     findings += [_drop_in(name, facts) for name in facts.nodes]
+    findings += [_kernel_arguments(name, facts.kernel_arguments.get(name)) for name in facts.nodes if name not in facts.by_pods]
     if intent.cluster.tuning.set:
         findings += [_settings(name, facts.kernel_settings.get(name)) for name in facts.nodes if name not in facts.by_pods]
     if facts.operator_removed:
@@ -168,7 +173,27 @@ def _drop_in(name: str, facts: Facts) -> Finding:
     if name in facts.by_pods:
         remedy = f"Correct what the text names, so that its observer answers, and run the teardown again; or look on the node: ls {DROP_IN}"
         return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
-    return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, "Bring the node back and run the teardown again, or remove the file.")
+    why = f"Whether {DROP_IN} is gone, and containerd runs without it, is not known: {seen.error}."
+    # a teardown that finds no file restarts nothing
+    remedy = f"Bring the node back. On it, as root: rm -f {DROP_IN} && systemctl daemon-reload && systemctl restart containerd. Then run the teardown again."
+    return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
+
+
+def _kernel_arguments(name: str, seen: typing.Optional[LeftArguments]) -> Finding:
+    check_id, expected = "teardown.kernel_arguments", "no argument of ours for the next boot"
+    by_hand = (
+        f"on the node, as root: rm /{GRUB_DROP_IN} && update-grub (Debian, Ubuntu); or "
+        f'grubby --update-kernel=ALL --remove-args="$(xargs < /{RECORD})" && rm /{RECORD} (RHEL and its kin)'
+    )
+    if seen is None or seen.value is None or seen.error is not None:
+        error = "was not asked" if seen is None else seen.error or "empty answer"
+        why = f"Whether the next boot still gets kernel arguments of the collection is not known: {error}."
+        return Finding(check_id, name, UNKNOWN, "not known", expected, why, f"Bring the node back and run the teardown again; or {by_hand}.")
+    if seen.value:
+        left = " ".join(seen.value)
+        why = f"The module kernel_arguments has added {left}, and they are still set for the next boot."
+        return Finding(check_id, name, FAIL, left, expected, why, f"Run the teardown again; if they stay, {by_hand}.")
+    return ok(check_id, name, "none", expected)
 
 
 def _settings(name: str, seen: typing.Optional[ObservedSettings]) -> Finding:

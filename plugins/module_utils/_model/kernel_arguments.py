@@ -7,6 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+#: below the root of a node: what of its boot loader is ours, with update-grub and with grubby
+DROP_IN = "etc/default/grub.d/99-linerate.cfg"
+RECORD = "etc/linerate-rdma/kernel-arguments"
+
 
 @dataclasses.dataclass(frozen=True)
 class KernelArguments:
@@ -22,6 +26,14 @@ class KernelArguments:
     refusal: str = ""
     boot: str = ""
     by_pod: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class LeftArguments:
+    """Those of the collection that the next boot of a node still gets after the teardown, or why there is no answer."""
+
+    value: typing.Optional[typing.Tuple[str, ...]] = None
+    error: typing.Optional[str] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,6 +15,7 @@ import shutil
 import typing
 
 from .._model.errors import RdmaError
+from .._model.kernel_arguments import DROP_IN, RECORD
 from .._observe import command
 from .._observe.files import remove, write_text
 from .._parse.node import kernel_arguments as parse
@@ -22,8 +23,6 @@ from .._render.kernel_arguments import grub_drop_in
 
 Arguments = typing.Tuple[str, ...]
 
-DROP_IN = "etc/default/grub.d/99-linerate.cfg"
-RECORD = "etc/linerate-rdma/kernel-arguments"
 _GRUB, _OSTREE = "boot/grub/grub.cfg", "run/ostree-booted"
 #: what passes through a shell, and through sed in grubby, as it is
 _ARGUMENT = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.,:=@/+%~-]{0,255}\Z", re.ASCII)

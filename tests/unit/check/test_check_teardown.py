@@ -13,6 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ObservedText, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import LeftArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts, OperatorInstallation
@@ -37,8 +38,9 @@ GONE = SyncFacts(True, False, 9.0, (SyncNode("storage", "worker-1", "ready", "no
 
 
 def statuses(facts: Facts) -> typing.List[typing.Tuple[str, str]]:
-    """All but those on the nodes' drop-ins, which have a test of their own."""
-    return [(finding.check.split(".")[1], finding.status) for finding in check(INTENT, facts) if finding.check != "teardown.drop_in"]
+    """All but those on the nodes' drop-ins and kernel arguments, which have tests of their own."""
+    own = ("teardown.drop_in", "teardown.kernel_arguments")
+    return [(finding.check.split(".")[1], finding.status) for finding in check(INTENT, facts) if finding.check not in own]
 
 
 def removed(action: str, refusal: str = "") -> typing.Tuple[AppliedObject, ...]:
@@ -78,7 +80,7 @@ def test_operator(operators: typing.Optional[OperatorFacts], status: str) -> Non
     [
         (ObservedText("absent"), "pass", ""),
         (ObservedText("file"), "fail", "is still there"),
-        (ObservedText(error="unreachable: No route to host"), "unknown", "is not known: unreachable: No route to host"),
+        (ObservedText(error="unreachable: No route to host"), "unknown", "and containerd runs without it, is not known: unreachable: No route to host"),
         (None, "unknown", "is not known: was not asked"),
     ],
 )
@@ -87,6 +89,29 @@ def test_drop_ins_on_the_nodes(seen: typing.Optional[ObservedText], status: str,
     (finding,) = (item for item in findings if item.check == "teardown.drop_in")
     assert (finding.subject, finding.status) == ("worker-1", status)
     assert why in finding.why
+    if status == "unknown":
+        # the file may be gone and containerd run with it: a second teardown restarts nothing
+        assert "systemctl daemon-reload && systemctl restart containerd. Then run the teardown again." in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("seen", "status", "measured", "why"),
+    [
+        (LeftArguments(()), "pass", "none", ""),
+        (LeftArguments(("iommu=pt", "quiet")), "fail", "iommu=pt quiet", "has added iommu=pt quiet, and they are still set for the next boot"),
+        (LeftArguments(error="unreachable: No route to host"), "unknown", "not known", "is not known: unreachable: No route to host."),
+        (LeftArguments((), "failed: update-grub"), "unknown", "not known", "is not known: failed: update-grub."),
+        (LeftArguments(), "unknown", "not known", "is not known: empty answer."),
+        (None, "unknown", "not known", "is not known: was not asked."),
+    ],
+)
+def test_kernel_arguments_of_the_next_boot(seen: typing.Optional[LeftArguments], status: str, measured: str, why: str) -> None:
+    facts = Facts(("worker-1", "by-pod"), (), GONE, kernel_arguments={"worker-1": seen} if seen else {}, by_pods=("by-pod",))
+    (finding,) = (item for item in check(INTENT, facts) if item.check == "teardown.kernel_arguments")
+    assert (finding.subject, finding.status, finding.measured) == ("worker-1", status, measured) and why in finding.why
+    if status != "pass":
+        assert "un the teardown again" in finding.remedy and "rm /etc/default/grub.d/99-linerate.cfg && update-grub" in finding.remedy
+        assert "grubby --update-kernel=ALL --remove-args=" in finding.remedy and "/etc/linerate-rdma/kernel-arguments" in finding.remedy
 
 
 def told(facts: Facts, intent: Intent = INTENT) -> typing.List[typing.Tuple[str, ...]]:
@@ -102,6 +127,7 @@ def test_each_finding_accuses_its_own_object_and_node() -> None:
         (*removed("deleted"), AppliedObject("Namespace", "test", action="refused", refusal="no")),
         sync,
         drop_ins={"worker-1": ObservedText("absent"), "worker-2": ObservedText("file")},
+        kernel_arguments={"worker-1": LeftArguments(()), "worker-3": LeftArguments(("quiet",))},
         rolls=(Roll("worker", 1, "b", 3, 3),),
         roll_error="nothing was rendered",
     )
@@ -116,13 +142,20 @@ def test_each_finding_accuses_its_own_object_and_node() -> None:
         ("teardown.drop_in", "worker-1", "pass"),
         ("teardown.drop_in", "worker-2", "fail"),
         ("teardown.drop_in", "worker-3", "unknown"),
+        ("teardown.kernel_arguments", "worker-1", "pass"),
+        ("teardown.kernel_arguments", "worker-2", "unknown"),
+        ("teardown.kernel_arguments", "worker-3", "fail"),
     ]
 
 
 def test_a_fabric_without_functions_leaves_none() -> None:
     macvlan = dataclasses.replace(INTENT.fabrics[0], profile="macvlan", virtual_functions=0, resource_name="")
-    facts = Facts(("worker-1",), removed("deleted"), drop_ins={"worker-1": ObservedText("absent")})
-    assert told(facts, dataclasses.replace(INTENT, fabrics=(macvlan,))) == [("teardown.object", "Pod test/p", "pass"), ("teardown.drop_in", "worker-1", "pass")]
+    gone: typing.Dict[str, typing.Any] = {"drop_ins": {"worker-1": ObservedText("absent")}, "kernel_arguments": {"worker-1": LeftArguments(())}}
+    assert told(Facts(("worker-1",), removed("deleted"), **gone), dataclasses.replace(INTENT, fabrics=(macvlan,))) == [
+        ("teardown.object", "Pod test/p", "pass"),
+        ("teardown.drop_in", "worker-1", "pass"),
+        ("teardown.kernel_arguments", "worker-1", "pass"),
+    ]
 
 
 def test_what_an_observer_sees_it_can_not_take_back() -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role teardown hands over at its end, under a real ansible-playbook; what it takes back before that is left out."""
+"""The role teardown under a real ansible-playbook: what it keeps of nodes that are lost on the way, and what it hands over at its end."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 pytestmark = pytest.mark.processes
 
@@ -44,6 +48,7 @@ def torn_down(folder: pathlib.Path, phase: str) -> typing.Tuple[int, str]:
     for kind in ("objects_removed", "namespaces_removed"):
         facts.write(kind, value={"applied": [{"kind": "Namespace", "name": kind, "namespace": "", "fabric": "", "action": "deleted"}]})
     facts.write("drop_in", "worker-1", {"state": "absent"})
+    facts.write("kernel_arguments_left", "worker-1", {"arguments": []})
     shutil.copytree(ROOT / "roles" / "teardown", folder / "roles" / "teardown")
     (folder / "roles" / "teardown" / "tasks" / "cluster.yml").write_text("[]", encoding="utf-8")
     (play,) = [item for item in yaml.safe_load((ROOT / "playbooks/teardown.yml").read_text(encoding="utf-8")) if "prove" in item["name"]]
@@ -54,6 +59,11 @@ def torn_down(folder: pathlib.Path, phase: str) -> typing.Tuple[int, str]:
         "ansible_python_interpreter": sys.executable,
     }
     (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    return played(folder)
+
+
+def played(folder: pathlib.Path, *arguments: str) -> typing.Tuple[int, str]:
+    """Exit code and output of play.yml in the folder, with the role that lies there."""
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))},
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
@@ -62,7 +72,7 @@ def torn_down(folder: pathlib.Path, phase: str) -> typing.Tuple[int, str]:
         "ANSIBLE_SHOW_CUSTOM_STATS": "true",
         "ANSIBLE_NOCOLOR": "1",
     }
-    command = [str(pathlib.Path(sys.executable).with_name("ansible-playbook")), str(folder / "play.yml")]
+    command = [str(pathlib.Path(sys.executable).with_name("ansible-playbook")), str(folder / "play.yml"), *arguments]
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     return run.returncode, run.stdout + run.stderr
 
@@ -77,3 +87,69 @@ def test_what_a_teardown_came_to_is_handed_over(tmp_path: pathlib.Path, phase: s
     assert ("(teardown.virtual_functions on compute worker-1)" in handed_over) is fails
     # whatever came of it, nobody is kept out of the cluster
     assert "Let go of the cluster" in output
+
+
+#: what each module answers on a node, in place of the module itself
+ANSWERS: typing.Mapping[str, typing.Dict[str, typing.Any]] = {
+    "ansible.builtin.file": {"changed": True, "state": "absent"},
+    "ansible.builtin.systemd_service": {"changed": True, "state": "started"},
+    "linerate.rdma.kernel_arguments": {"changed": True, "arguments": []},
+}
+#: by node: the module at which it is lost, and what the judgement says of its drop-in and its kernel arguments
+LOST: typing.Mapping[str, typing.Tuple[str, str, str]] = {
+    "second": ("ansible.builtin.systemd_service", "unknown", "pass"),
+    "third": ("linerate.rdma.kernel_arguments", "pass", "unknown"),
+    "odd": ("", "pass", "unknown"),
+}
+LOSSY = """
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.connection.local import Connection as Local
+DOCUMENTATION = "name: lossy\\nshort_description: never there\\ndescription: [never there]\\nauthor: [nobody]\\n"
+class Connection(Local):
+    def exec_command(self, *words, **options):
+        raise AnsibleConnectionFailure("No route to host")
+"""
+
+
+def on_nodes(folder: pathlib.Path) -> FactFolder:
+    """The facts that the role's part on nodes leaves, where each module is one that answers, and each node is lost at another one."""
+    facts = FactFolder(str(folder / "report"), RUN)
+    facts.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", False, tuple(LOST)))
+    shutil.copytree(ROOT / "roles" / "teardown", folder / "roles" / "teardown")
+    for name, text in (
+        ("library/answer.py", "#!/usr/bin/python\n# WANT_JSON\nimport json, sys\nprint(json.dumps(json.load(open(sys.argv[1]))['answer']))\n"),
+        ("connection_plugins/lossy.py", LOSSY),
+    ):
+        (folder / name).parent.mkdir()
+        (folder / name).write_text(text, encoding="utf-8")
+    path = folder / "roles" / "teardown" / "tasks" / "nodes.yml"
+    listed = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for task in (task for part in listed for task in part.get("block", ())):
+        asked = task.get("linerate.rdma.on_node")
+        if asked is not None and asked["module"] in ANSWERS:
+            answer = f"{{{{ {{}} if inventory_hostname == 'odd' and {'arguments' in ANSWERS[asked['module']]} else {ANSWERS[asked['module']]} }}}}"
+            task["vars"] = {"ansible_connection": f"{{{{ 'lossy' if lost_at == '{asked['module']}' else 'local' }}}}"}
+            task["linerate.rdma.on_node"] = {"module": "answer", "options": {"answer": answer}}
+    path.write_text(yaml.safe_dump(listed), encoding="utf-8")
+    (play,) = [item for item in yaml.safe_load((ROOT / "playbooks/teardown.yml").read_text(encoding="utf-8")) if "on the nodes" in item["name"]]
+    play["tasks"][0]["ansible.builtin.import_role"]["name"] = "teardown"
+    play["vars"] = {"rdma_fabrics": [FABRIC]}
+    (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    begun = {"teardown_begun": {"report_dir": facts.report_dir, "run": RUN, "holder": "a test"}}
+    nodes = {name: {"lost_at": lost, "ansible_connection": "local", "ansible_python_interpreter": sys.executable} for name, (lost, *_statuses) in LOST.items()}
+    hosts = {"all": {"hosts": {"localhost": begun}, "children": {"rdma_nodes": {"hosts": nodes}}}}
+    (folder / "hosts.yml").write_text(yaml.safe_dump(hosts), encoding="utf-8")
+    code, output = played(folder, "-i", str(folder / "hosts.yml"))
+    assert code == 0, output
+    return facts
+
+
+def test_a_node_that_is_lost_at_any_task_is_unknown(tmp_path: pathlib.Path) -> None:
+    """The play goes on without it, and no rescue runs: what the task registered is judged by a key of its answer."""
+    folder = on_nodes(tmp_path)
+    found = {(item.check, item.subject): item for item in check(parse_intent([FABRIC]), load(Facts, facts_of(folder, "teardown")[0], "facts"))}
+    statuses = {name: (found["teardown.drop_in", name].status, found["teardown.kernel_arguments", name].status) for name in LOST}
+    assert statuses == {name: (drop_in, arguments) for name, (_lost, drop_in, arguments) in LOST.items()}
+    assert "unreachable: Restart containerd without it: " in found["teardown.drop_in", "second"].why
+    assert "No route to host" in found["teardown.drop_in", "second"].why and "No route to host" in found["teardown.kernel_arguments", "third"].why
+    assert "Bring the node back" in found["teardown.kernel_arguments", "third"].remedy

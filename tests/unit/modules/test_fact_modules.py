@@ -254,8 +254,9 @@ def test_the_teardown_s_gate(folder: FactFolder, phase: str, failed: bool) -> No
         folder.write(kind, value={"applied": [{"kind": "Namespace", "name": kind, "namespace": "", "fabric": "", "action": "deleted"}]})
     for node in NODES:
         folder.write("drop_in", node, {"state": "absent"})
+        folder.write("kernel_arguments_left", node, {"arguments": []})
     answer = act("teardown_gate", {**where(folder), "fabrics": [FABRIC]})
-    assert answer.get("failed", False) == failed and answer["findings"]["pass"] == (4 if failed else 6)
+    assert answer.get("failed", False) == failed and answer["findings"]["pass"] == (6 if failed else 8)
     assert not failed or ("teardown.virtual_functions" in answer["msg"] and "teardown.drop_in" not in answer["msg"])
     told = answer["stats"]
     assert (told["verdict"], told["green"]) == ("NOT COMPLETE" if failed else "COMPLETE", False)
@@ -264,10 +265,11 @@ def test_the_teardown_s_gate(folder: FactFolder, phase: str, failed: bool) -> No
         assert told["summary"].startswith("NOT COMPLETE - teardown: 2 fail (teardown.virtual_functions on ") and told["summary"].endswith(" and 1 more)")
         assert told["first"]["check"] == "teardown.virtual_functions" and told["first"]["remedy"]
     else:
-        assert (told["summary"], told["first"]) == ("COMPLETE - teardown: 6 pass", None)
+        assert (told["summary"], told["first"]) == ("COMPLETE - teardown: 8 pass", None)
 
 
 def test_teardown_of_which_nothing_is_known_is_not_complete(folder: FactFolder) -> None:
     answer = act("teardown_gate", {**where(folder), "fabrics": [FABRIC]})
     assert answer["failed"] is True and "teardown.drop_in worker-1" in answer["msg"] and "no fact drop_in" in answer["msg"]
+    assert "teardown.kernel_arguments worker-1" in answer["msg"] and "no fact kernel_arguments_left" in answer["msg"]
     assert answer["stats"]["verdict"] == "NOT COMPLETE" and answer["stats"]["counts"]["unknown"] > 0
