@@ -28,6 +28,8 @@ _ACROSS = "SYS"
 _OF_SILENCE = ("discover.node", "tuning.node")
 #: on the way to a function, itself too: more than PCI has room for, whose buses are 256 and switches cost two each
 _MOST_BRIDGES = 64
+#: of a sheet; the largest machines have 16, and some of them in eight parts each
+MOST_GPUS = 256
 
 
 class Said(typing.NamedTuple):
@@ -168,11 +170,11 @@ def sheet(seen: Seen) -> Sheet:
 def _marks(block: Block) -> typing.Iterator[typing.Tuple[str, Tone]]:
     if block.cpus.tone:
         yield f"{block.name}: {block.cpus.text}", block.cpus.tone
-    pending = list(block.items)
+    pending = list(reversed(block.items))
     while pending:
-        item = pending.pop(0)
+        item = pending.pop()
         yield from ((f"{item.name}: {one.text}", one.tone) for one in item.said if one.tone)
-        pending = [*item.below, *pending]
+        pending += reversed(item.below)
 
 
 class _Tree:
@@ -183,11 +185,13 @@ class _Tree:
         self.rows = seen.tuning.value if seen.tuning.error is None and seen.tuning.value is not None else None
         # without a fact each row is unread, and each answer unknown; the sheet says once why
         self.known = self.rows or NodeTuning()
-        self.cards = sorted({name for reading in self.known.rows.get("gpu_model", ()) for name in reading.where})
+        cards = sorted({name for reading in self.known.rows.get("gpu_model", ()) for name in reading.where})
+        self.cards, self.more = dict.fromkeys(cards[:MOST_GPUS]), max(0, len(cards) - MOST_GPUS)
         ways = ((name, _way(value)) for name, value in self._by("pci_way").items())
         self.ways = {name: way for name, way in ways if way is not None}
         self.models, self.numa, self.lanes = self._by("gpu_model"), self._by("gpu_numa"), self._by("gpu_link_width")
         self.nearest = {name.partition(" ")[0]: (name.partition(" ")[2], value) for name, value in self._by("gpu_nic_path").items()}
+        self.wanted = {hca.name for hca in hcas if hca.name in seen.wanted}
         self.cpus = {name.rpartition(" ")[2]: cpus for name, cpus in self._by("numa_cpus").items()}
         self.acs = self._by("acs")
         self.between = {bridge for card, (hca, _far) in self.nearest.items() for bridge in self._between(card, hca)}
@@ -209,9 +213,11 @@ class _Tree:
         """What is known of no single thing in the picture."""
         why = self._why("gpus") or self._why("gpu_model")
         count = next((reading.value for reading in self.known.rows.get("gpus", ())), "0")
+        if self.more:
+            yield f"GPUs: {len(self.cards) + self.more} told, more than a machine has; {self.more} of them not shown", "unknown"
         if why is not None:
             yield f"GPUs: {why}", "unknown"
-        elif count != str(len(self.cards)):
+        elif count != str(len(self.cards) + self.more):
             yield f"GPUs: {count} on PCI, and {len(self.cards)} of them shown", "unknown"
         if self.cards and self._why("acs") is not None:
             yield f"ACS on the way between GPUs and HCAs: {self._why('acs')}", "unknown"
@@ -223,7 +229,7 @@ class _Tree:
             way = self.ways.get(name)
             found.setdefault(number, [])
             if way is None:
-                place = Said("way on PCI unknown", "unknown") if name in self.cards or name in self.rails_or_wanted else Said("way on PCI not asked")
+                place = Said("way on PCI unknown", "unknown") if name in self.cards or name in self.wanted else Said("way on PCI not asked")
                 found[number].append(dataclasses.replace(item, said=(*item.said, place)))
             else:
                 leaves.setdefault((number, way.root), []).append((way.functions[:-1], item))
@@ -234,10 +240,6 @@ class _Tree:
         return tuple(
             Block(f"NUMA node {number}", self._of_cpus(number), tuple(items)) for number, items in sorted(found.items(), key=lambda at: (len(at[0]), at[0]))
         )
-
-    @property
-    def rails_or_wanted(self) -> typing.Set[str]:
-        return {hca.name for hca in self.hcas if hca.name in self.seen.wanted}
 
     def _below(self, items: typing.Sequence[typing.Tuple[typing.Tuple[str, ...], Item]]) -> typing.Tuple[Item, ...]:
         """Functions by the first bridge of what is left of their ways, in the order of their addresses."""

@@ -23,9 +23,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits imp
 from ansible_collections.linerate.rdma.plugins.module_utils._report.node_page import MOST_SHEETS, section
 from ansible_collections.linerate.rdma.plugins.module_utils._report.nodes import Nodes, nodes
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.sheet import Block, Item, Seen, Sheet, sheet
+from ansible_collections.linerate.rdma.plugins.module_utils._report.sheet import MOST_GPUS, Block, Item, Seen, Sheet, sheet
 from ansible_collections.linerate.rdma.plugins.module_utils._report.tree import picture
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.tests.unit.limit import limited
 from ansible_collections.linerate.rdma.tests.unit.render.test_render_host import same_as_golden
 from ansible_collections.linerate.rdma.tests.unit.report.node_world import Servers, bridges, gpu, run, servers
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import RUN, Made, World
@@ -384,3 +385,26 @@ def test_facts_of_another_form_are_told_and_not_drawn() -> None:
     made = run(WORLD)
     seen = found(made.change("tuning", facts={"tunings": {"a": 7}}))
     assert any("facts of stage tuning can't be read" in note for note in seen.notes) and all(one.rank == 1 for one in seen.sheets)
+
+
+def test_gpus_that_a_node_claims_beyond_what_a_machine_has_are_counted() -> None:
+    many = tuple(f"g{number:06d}" for number in range(200_000))
+    claimed = ObservedTuning(NodeTuning({"gpu_model": (Reading("10de:2330", many),), "gpus": (Reading(str(len(many))),)}))
+    with limited("the sheet"):
+        made = sheet(Seen("node-1", ObservedHcas(NodeHcas(())), claimed, {}, ()))
+    (block,) = made.blocks
+    assert [item.name for item in block.items] == [f"GPU {name}" for name in many[:MOST_GPUS]] and len(made.gpus) == MOST_GPUS
+    assert made.unknown[0] == f"GPUs: 200000 told, more than a machine has; {200_000 - MOST_GPUS} of them not shown"
+    assert not any("on PCI, and" in text for text in made.unknown), "all that are on PCI have a model"
+
+
+def test_marks_are_in_the_order_of_the_tree() -> None:
+    one, other = "0000:18:00.0", "0000:19:00.0"
+    rows = {
+        "gpu_model": (Reading("10de:2330", (one, other)),),
+        "pci_way": (Reading(f"pci0000:17 0000:17:01.0 {one}", (one,)), Reading(f"pci0000:17 0000:17:02.0 {other}", (other,))),
+        "acs": (Reading("redirect", ("0000:17:01.0", "0000:17:02.0")),),
+        "gpu_link_width": (Reading("x8 of x16", (one, other)),),
+    }
+    shown = sheet(Seen("node-1", ObservedHcas(NodeHcas(())), ObservedTuning(NodeTuning(rows)), {}, ()))
+    assert [text.partition(":  ")[0][:19] for text in shown.wrong] == ["bridge 0000:17:01.0", f"GPU {one}: l", "bridge 0000:17:02.0", f"GPU {other}: l"]
