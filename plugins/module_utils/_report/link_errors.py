@@ -9,7 +9,7 @@ import typing
 
 from .._check.fabric.error_counters import PHYSICAL
 from .._check.fabric.names import Names
-from .._model.fabric import SeenTopology, Topology
+from .._model.fabric import SeenTopology
 from .._model.link_errors import EarlierErrors, End, ErrorReading, growth, reading_of
 from .markup import Html, element, join
 from .tables import row, table
@@ -62,10 +62,9 @@ def history(run: str, seen: typing.Sequence[SeenTopology], earlier: EarlierError
     if len(readings) < 2 or not readings[-1].ends:
         return ErrorHistory(unread=earlier.unread)
     links, quiet = [], 0
-    for (first, second), topology in _ends(seen).items():
+    for (first, second), names in _ends(seen).items():
         steps = tuple(_sum(*pair) for pair in zip(_steps(first, readings), _steps(second, readings)))
         if any(steps):
-            names = Names(topology)
             links.append(LinkErrors(f"{names.port(*first)} - {names.port(*second)}", steps))
         else:
             quiet += 1
@@ -73,14 +72,15 @@ def history(run: str, seen: typing.Sequence[SeenTopology], earlier: EarlierError
     return ErrorHistory(tuple(links), quiet, len(earlier.readings), earlier.unread)
 
 
-def _ends(seen: typing.Sequence[SeenTopology]) -> typing.Dict[typing.Tuple[End, End], Topology]:
-    """Both ends of each link, and a topology that shows it: two ports may see the same fabric."""
-    found: typing.Dict[typing.Tuple[End, End], Topology] = {}
+def _ends(seen: typing.Sequence[SeenTopology]) -> typing.Dict[typing.Tuple[End, End], Names]:
+    """Both ends of each link, and the names of a topology that shows it: two ports may see the same fabric."""
+    found: typing.Dict[typing.Tuple[End, End], Names] = {}
     for topology in (one.topology for one in seen if one.topology is not None):
+        names = Names(topology)
         for link in topology.links:
             # a host before its switch
             first, second = sorted((link.a, link.b), key=lambda end: (end.kind == "Switch", end.place))
-            found.setdefault((first.place, second.place), topology)
+            found.setdefault((first.place, second.place), names)
     return found
 
 

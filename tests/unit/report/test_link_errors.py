@@ -15,7 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ErrorReport, PortErrors, SeenTopology, Topology, UnreadPort
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+    ErrorReport,
+    FabricNode,
+    Link,
+    LinkEnd,
+    PortErrors,
+    SeenErrors,
+    SeenTopology,
+    Topology,
+    UnreadPort,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.link_errors import EarlierErrors, ErrorReading, growth, reading_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
@@ -24,6 +34,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.history imp
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.link_errors import ErrorHistory, LinkErrors, figure, history, picture
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
+from ansible_collections.linerate.rdma.tests.unit.limit import limited
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, fabrics, records, seen
 
 WORLD = World(nodes=2, rails=1, on_leaf=2, rounds=1)
@@ -139,6 +150,24 @@ def test_many_links_are_counted_and_the_worst_shown() -> None:
     many = ErrorHistory(tuple(LinkErrors(f"link-{number}", (number,)) for number in range(40, 0, -1)), 0, 1)
     drawn = figure(many)
     assert drawn.count("<svg") == 12 and "and 28 more links" in drawn and "link-29<" in drawn and "link-28<" not in drawn
+
+
+def test_names_of_a_topology_are_made_once() -> None:
+    count = 16_000
+    nodes = tuple(FabricNode("Switch", f"0x{number:016x}", f"S{number}", 64, 1 + number) for number in range(count + 1))
+    first = nodes[0].guid
+    ends = [(LinkEnd("Switch", first, 1 + number, 1), LinkEnd("Switch", node.guid, 1, 2 + number)) for number, node in enumerate(nodes[1:])]
+    topology = Topology(nodes, tuple(Link(one, other, 4, "NDR") for one, other in ends), 0)
+
+    def at(counted: int) -> typing.Tuple[SeenTopology, ...]:
+        reports = ErrorReport(tuple(PortErrors(node.guid, 1, {SYMBOLS: counted}) for node in nodes[1:]), 2 * count)
+        return (SeenTopology("mlx5_0", 1, topology, errors=SeenErrors(reports, reports, 1.0)),)
+
+    before, now = at(1), at(3)
+    with limited("the errors of links"):
+        made = history(name(2), now, EarlierErrors((reading_of(name(1), before),)))
+    assert len(made.links) == count and {one.steps for one in made.links} == {(2,)}
+    assert made.links[0].name == "S0 port 1 - S1 port 1"
 
 
 def a_run(path: pathlib.Path, number: int, symbols: int) -> str:
