@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 
 from .._check.ids import PAGES, address_of
@@ -17,6 +18,9 @@ MOST_IN_FULL = 3
 MOST_GROUPS = 60
 MOST_SUBJECTS = 100
 MOST_PASSES = 25
+
+#: the first check that a remedy leads to
+_SEE = re.compile(r"See (?:the findings? )?([a-z_0-9]+(?:\.[a-z_0-9]+)+)")
 
 #: the order in which a reader wants them
 LABELS = ("fail", "unknown", "skipped", "warn", "waived", "pass")
@@ -88,22 +92,32 @@ def next_steps(found: typing.Mapping[str, typing.Sequence[Group]], pages: str = 
     for stage, of_stage in found.items():
         steps = list(_steps(stage, of_stage))
         has_causes = any(step.group.label != SKIPPED for step in steps)
+        ways = _ways(steps)
         for step in steps:
-            if (has_causes and step.group.label == SKIPPED) or _leads_on(step, steps):
+            if (has_causes and step.group.label == SKIPPED) or _leads_on(step, ways):
                 left.append(step)
             else:
                 by_remedy.setdefault(step.group.remedy, []).append(step)
     return element("div", element("ol", *[_step(first, same, pages) for first, *same in by_remedy.values()], class_="steps"), _consequences(left))
 
 
-def _leads_on(step: _Step, steps: typing.Iterable[_Step]) -> bool:
+def _ways(steps: typing.Iterable[_Step]) -> typing.Dict[str, typing.List[typing.Set[str]]]:
+    """What the remedies of the steps of each check say to look at: for each step its checks."""
+    found: typing.Dict[str, typing.List[typing.Set[str]]] = {}
+    for step in steps:
+        found.setdefault(step.group.check, []).append(_seen(step))
+    return found
+
+
+def _leads_on(step: _Step, ways: typing.Mapping[str, typing.Sequence[typing.Set[str]]]) -> bool:
     """Whether its remedy is to look at another one of these, which does not lead back."""
     own = step.group.check
-    return any(_names(step, other.group.check) and not _names(other, own) for other in steps if other.group.check != own)
+    return any(own not in seen for check in _seen(step) if check != own for seen in ways.get(check, ()))
 
 
-def _names(step: _Step, check: str) -> bool:
-    return any(f"{words} {check}" in step.group.remedy for words in ("See", "See the finding", "See the findings"))
+def _seen(step: _Step) -> typing.Set[str]:
+    """What its remedy says to look at."""
+    return set(_SEE.findall(step.group.remedy))
 
 
 def _steps(stage: str, found: typing.Sequence[Group]) -> typing.Iterator[_Step]:

@@ -22,11 +22,12 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import address_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan, PoolPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Waiver, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Judged, Waiver, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
+from ansible_collections.linerate.rdma.plugins.module_utils._report import listing
 from ansible_collections.linerate.rdma.plugins.module_utils._report.approval import plan_text
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
@@ -36,6 +37,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.style import
 from ansible_collections.linerate.rdma.plugins.module_utils._report.text import plain
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build, stats, times, verdict_line
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
+from ansible_collections.linerate.rdma.tests.unit.limit import limited
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records
 
 RUN = "20260102T030405Z-aaaaaa"
@@ -155,6 +157,21 @@ def test_what_leads_to_another_finding_is_no_step_of_its_own() -> None:
     circle = dataclasses.replace(pair, remedy="See reachability.port.")
     steps, after = next_steps(report(record("reachability", circle, port)))
     assert steps.count("<li>") == 2, "of two that lead to each other none is lost"
+
+
+def test_a_remedy_leads_to_a_check_by_its_whole_name() -> None:
+    pair = Finding("reachability.pair", "node-1 -> node-2", "fail", why="Lost.", remedy="Trace the route.")
+    port = Finding("reachability.port", "node-1", "fail", why="Packets are lost.", remedy="See the finding reachability.pairs.")
+    steps, _after = next_steps(report(record("reachability", pair, port)))
+    assert steps.count("<li>") == 2, "reachability.pairs is not reachability.pair"
+
+
+def test_causes_of_very_many_checks_cost_no_more_than_there_are() -> None:
+    count = 20_000
+    found = [Finding(f"fabric.x{number}", "compute", "fail", why="w", remedy=f"See fabric.x{number + 1}.") for number in range(count)]
+    with limited("the list of next steps"):
+        text = listing.next_steps({"fabric": listing.groups(map(Judged, found))})
+    assert text.count("Do: ") == 1 and f"See fabric.x{count}." in text and f"{count - 1} that follow from these" in text
 
 
 def test_a_remedy_names_each_link_once() -> None:
