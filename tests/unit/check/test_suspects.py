@@ -185,3 +185,11 @@ def test_leaves_without_a_common_switch_accuse_the_uplinks_of_both() -> None:
 )
 def test_links_that_are_not_known_are_not_made_up(element: Element, seen: typing.Optional[Topology]) -> None:
     assert links_of(element, seen) == ""
+
+
+def test_a_link_between_switches_that_the_topology_does_not_describe_is_called_by_its_guids() -> None:
+    bare = Link(LinkEnd("Switch", "0xaa", 1, 1), LinkEnd("Switch", "0xbb", 2, 2), 4, "NDR")
+    uplink = Link(LinkEnd("Switch", "0x1", 40, 3), LinkEnd("Switch", "0xaa", 3, 1), 4, "NDR")
+    topology = Topology((FabricNode("Switch", "0x1", "leaf-1", 64, 3),), (bare, uplink), 0)
+    assert links_of(Element("uplinks", "leaf-1"), topology) == "leaf-1 port 40 - 0xaa port 3"
+    assert links_of(Element("uplinks", "0xbb"), topology) == "0xbb port 2 - 0xaa port 1"

@@ -116,8 +116,9 @@ def links_of(element: Element, topology: typing.Optional[Topology]) -> str:
     links = []
     for link in topology.links:
         for near, other in ((link.a, link.b), (link.b, link.a)):
-            if names[near.guid] in far and other.kind == "Switch":
-                far[names[near.guid]].add(other.guid)
+            name = names.get(near.guid, near.guid)
+            if name in far and other.kind == "Switch":
+                far[name].add(other.guid)
                 links.append((near, other))
     # between two leaves lie the switches that both are linked to; in a deeper tree there is none, and all uplinks count
     shared = set.intersection(*far.values())
@@ -126,7 +127,7 @@ def links_of(element: Element, topology: typing.Optional[Topology]) -> str:
 
 
 def _link(near: LinkEnd, far: LinkEnd, names: typing.Mapping[str, str]) -> str:
-    return f"{names[near.guid]} port {near.port} - {names[far.guid]} port {far.port}"
+    return f"{names.get(near.guid, near.guid)} port {near.port} - {names.get(far.guid, far.guid)} port {far.port}"
 
 
 def suspects(trials: typing.Sequence[Trial], most: int = MOST_SUSPECTS) -> typing.Tuple[Suspect, ...]:
