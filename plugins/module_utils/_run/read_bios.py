@@ -51,6 +51,13 @@ class Found(typing.NamedTuple):
     error: str = ""
 
 
+class _Turn:
+    """Threads that have the same body."""
+
+    def __init__(self) -> None:
+        self.lock, self.threads = threading.Lock(), 0
+
+
 class Registries:
     """Parsed registries by the SHA-256 of their bodies, since nodes of one model have the same. Each BMC sends its own: what one of them says of its vendor,
     model and version proves nothing, and another BMC is not read or written by its registry.
@@ -61,6 +68,7 @@ class Registries:
     def __init__(self, most: int = _MOST_PARSED) -> None:
         self._most, self._lock = most, threading.Lock()
         self._parsed: collections.OrderedDict[str, Registry] = collections.OrderedDict()
+        self._turns: typing.Dict[str, _Turn] = {}
 
     def parsed(self, body: bytes, path: str, parse: typing.Callable[[], Registry]) -> Registry:
         """The registry in a body.
@@ -69,14 +77,32 @@ class Registries:
         :param parse: parses it; what it raises is raised, and not kept
         """
         key = hashlib.sha256(body).hexdigest()
-        # many threads come with the same body at the same time, and one of them parses it
+        # many threads come with the same body at the same time, and one of them parses it; none waits for another body
         with self._lock:
-            found = self._parsed.get(key)
-            if found is None:
-                found = self._parsed[key] = parse()
-                while len(self._parsed) > self._most:
-                    self._parsed.popitem(last=False)
+            turn = self._turns.setdefault(key, _Turn())
+            turn.threads += 1
+        try:
+            with turn.lock:
+                found = self._known(key)
+                if found is None:
+                    found = parse()
+                    self._keep(key, found)
+        finally:
+            with self._lock:
+                turn.threads -= 1
+                if not turn.threads:
+                    del self._turns[key]
         return dataclasses.replace(found, path=path)
+
+    def _known(self, key: str) -> typing.Optional[Registry]:
+        with self._lock:
+            return self._parsed.get(key)
+
+    def _keep(self, key: str, found: Registry) -> None:
+        with self._lock:
+            self._parsed[key] = found
+            while len(self._parsed) > self._most:
+                self._parsed.popitem(last=False)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -472,6 +472,39 @@ def test_a_registry_is_parsed_once_for_a_model() -> None:
     assert of(b"4") and parsed[-1] == b"4", "what is no registry is not kept"
 
 
+def test_a_registry_that_takes_long_keeps_only_those_that_have_the_same() -> None:
+    registries, parsed = Registries(), []
+    gate, begun, done = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> Registry:
+        parsed.append("slow")
+        begun.set()
+        assert gate.wait(60)
+        return Registry("/slow", ())
+
+    def other() -> None:
+        registries.parsed(b"other", "/other", lambda: Registry("/other", ()))
+        done.set()
+
+    same = [threading.Thread(target=registries.parsed, args=(b"slow", "/slow", slow)) for _number in range(2)]
+    threads = [*same, threading.Thread(target=other)]
+    for thread in same:
+        thread.start()
+    assert begun.wait(20)
+    threads[-1].start()
+    ended = done.wait(20)
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert ended and parsed == ["slow"]
+
+
+@pytest.mark.parametrize(("name", "display", "count"), [("Sriov", "SR-IOV" + " " * 250, 1), ("Sriov", "SR-IOV" + " " * 251, 0), ("S" * 257, "SR-IOV", 0)])
+def test_an_attribute_with_an_endless_name_is_none(name: str, display: str, count: int) -> None:
+    found = parse_registry({"RegistryEntries": {"Attributes": [{"AttributeName": name, "DisplayName": display}]}}, "/a")
+    assert [entry.display_name for entry in found.entries] == [display] * count
+
+
 def test_each_bmc_is_asked_for_its_own_registry(serve: Serve, trust: Trust) -> None:
     server = serve()
     bmcs = [bmc(server, node=f"worker-{number}") for number in range(8)]

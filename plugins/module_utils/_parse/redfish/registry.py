@@ -13,6 +13,8 @@ from .keys import is_display, is_name
 from .resource import Data, inner, is_path, last, mapping, rows, text_at
 
 _PREFIX = "biosattributeregistry"
+#: of the name of an attribute, and of what the screen calls it, where real ones have 60 at most
+_MOST_LETTERS = 256
 _READ_ONLY = ("ReadOnly", "GrayOut")
 
 
@@ -135,7 +137,9 @@ def parse(data: Data, path: str) -> Registry:
 def _is_wanted(row: Data) -> bool:
     """Whether an attribute belongs to any key."""
     name, display = row["AttributeName"], row.get("DisplayName")
-    return isinstance(display, str) and row.get("Type") != "Password" and any(is_display(key, name, display) or is_name(key, name) for key in KEYS)
+    if not isinstance(display, str) or max(len(name), len(display)) > _MOST_LETTERS:
+        return False
+    return row.get("Type") != "Password" and any(is_display(key, name, display) or is_name(key, name) for key in KEYS)
 
 
 def _entry(row: Data, locked: bool, dependencies: typing.Tuple[Dependency, ...]) -> Entry:
