@@ -8,6 +8,7 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import counts
@@ -37,5 +38,5 @@ class ActionModule(ControllerAction):
         answer: Result = {"findings": counts(gate.judged), "stats": told}
         if gate.open:
             return answer
-        lines = [f"{item.check} {item.subject}: {item.status}, {item.measured}. {item.why} {item.remedy}" for item in gate.closing()]
+        lines = [escape.line(f"{item.check} {item.subject}: {item.status}, {item.measured}. {item.why} {item.remedy}") for item in gate.closing()]
         return {**answer, "failed": True, "msg": "The teardown is not complete.\n" + "\n".join(lines)}

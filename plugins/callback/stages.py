@@ -342,6 +342,18 @@ class CallbackModule(Default):
                 res[name] = escaped(res[name])
         super()._handle_warnings(res)
 
+    def _dump_results(self, *found: typing.Any, **how: typing.Any) -> typing.Any:
+        """Show a whole result, in which anything may be: of a task that failed, and with -v of each."""
+        dumped = super()._dump_results(*found, **how)
+        return escape.visible(dumped, "\n\t") if isinstance(dumped, str) else dumped
+
+    def _get_diff(self, difference: typing.Any) -> typing.Any:
+        # before it has the colours, which do not print either
+        return super()._get_diff(escaped(difference))
+
+    def _get_item_label(self, result: typing.Any) -> typing.Any:
+        return escaped(super()._get_item_label(result))
+
     def _answered(self, result: typing.Any) -> None:
         with self._lock:
             self._hosts.pop(result._host.get_name(), None)

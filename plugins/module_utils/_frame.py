@@ -18,6 +18,7 @@ from ._check.frame import RawIntent, StageContext, ground_of, judge_error, judge
 from ._check.resume import ResumeError, before, check_age, check_facts, check_run, check_stage, kept_kinds, seen_kinds
 from ._check.sources import asks_nodes, looks_again
 from ._folder import changes_of, facts_of, unseen
+from ._model import escape
 from ._model.facts import CLUSTER, Fact, Resume, RunStart
 from ._model.findings import STAGES, Finding, Waiver, judge
 from ._model.records import CLOSED, OPEN, Record, describe, duration, record_data
@@ -167,7 +168,8 @@ def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Findi
     gate = judge(findings, waivers)
     moment = now()
     record = Record(subject, "", moment, moment, False, OPEN if gate.open else CLOSED, gate.judged)
-    result = {"gate": record.gate, "lines": describe(record), "findings": record_data(record)["judged"]}
+    # a result that failed is shown as it is: a job and a cluster have chosen some of these words
+    result = {"gate": record.gate, "lines": describe(record), "findings": escape.data(record_data(record)["judged"])}
     if not gate.open:
         module.fail_json(msg="\n".join(result["lines"]), **result)
     return result

@@ -85,7 +85,8 @@ def without_effects(answer: typing.Mapping[str, typing.Any]) -> typing.Dict[str,
 
     The Python of a node belongs to the node. An answer with ``ansible_facts`` would set variables of the host above those of the inventory, such as the
     kubeconfig that tasks on the controller take, or the address of the node's BMC. A key of another type, such as ``results`` with a number in it, ends
-    ansible-playbook before 2.19 with all nodes. ansible-core shows some of the words as they are, so that what does not print is escaped in these.
+    ansible-playbook before 2.19 with all nodes. ansible-core shows some of the words as they are, so that what does not print is escaped in these; of an
+    answer that failed it shows all, the names of keys among them.
     """
     kept: typing.Dict[str, typing.Any] = {}
     for key, value in answer.items():
@@ -98,6 +99,8 @@ def without_effects(answer: typing.Mapping[str, typing.Any]) -> typing.Dict[str,
     if "failed" not in kept and "rc" in answer and "rc" not in kept:
         # what is no exit code is not 0, as ansible-core sees it
         kept["failed"] = code not in (0, "0")
+    if kept.get("failed") or kept.get("unreachable"):
+        return typing.cast(typing.Dict[str, typing.Any], escaped(kept))
     return kept
 
 
@@ -155,15 +158,17 @@ def _difference(item: typing.Any) -> typing.Any:
 
 
 def escaped(value: typing.Any) -> typing.Any:
-    """The same with an escape for each character that does not print. A text that prints, of whatever class, is left as it is."""
+    """The same with an escape for each character that does not print, in keys as well. A text that prints, of whatever class, is left as it is."""
     kind = type(value)
     if isinstance(value, str):
         seen = escape.visible(value, "\n\t")
         return value if seen == value else seen if kind is str else outside(seen)
-    if kind in (list, tuple):
-        return kind(escaped(item) for item in value)
-    if kind is dict:
-        return {key: escaped(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [escaped(item) for item in value]
+    if isinstance(value, tuple):
+        return tuple(escaped(item) for item in value)
+    if isinstance(value, dict):
+        return {escaped(key): escaped(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         # a warning of ansible-core 2.19 and later
         return dataclasses.replace(value, **{field.name: escaped(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init})

@@ -42,6 +42,17 @@ def lines(text: str) -> str:
     return _FORGES.sub("\n  ", visible(text))
 
 
+def data(value: typing.Any) -> typing.Any:
+    """Return data of JSON with each text in it, the names of fields among them, as ``visible`` shows it; line ends and tabs stay."""
+    if isinstance(value, str):
+        return visible(value, "\n\t")
+    if isinstance(value, (list, tuple)):
+        return [data(item) for item in value]
+    if isinstance(value, dict):
+        return {data(key): data(item) for key, item in value.items()}
+    return value
+
+
 def xml(text: str) -> str:
     """Return ``text`` without the characters that XML 1.0 can't hold [XML 1.0, production 2]. The writer of the document escapes the markup."""
     return visible(text, "\n\t")

@@ -126,6 +126,36 @@ def test_what_a_good_module_answers_is_left() -> None:
     assert without_effects({"diff": {"before": None, "after": "x\n"}}) == {"diff": {"before": "", "after": "x\n"}}
 
 
+#: C1 control characters, a direction mark, DEL, and what has no width; and the same to a reader
+WORDS = "\x9b2J\x9b31mlinerate.rdma: GREEN\u202e\x7f\u200b\r"
+SEEN = r"\x9b2J\x9b31mlinerate.rdma: GREEN\u202e\x7f\u200b\r"
+
+
+def test_what_an_answer_that_failed_shows_prints() -> None:
+    """ansible-core shows the whole of it; of an answer that is fine a parser reads the words, as they are."""
+    answer = {
+        "stdout": f"a\t{WORDS}\nb",
+        "stderr": WORDS,
+        "stdout_lines": [WORDS],
+        "stderr_lines": [WORDS],
+        "invocation": {"module_args": {WORDS: WORDS}},
+        f"key{WORDS}": [{WORDS: [WORDS]}, 5, None],
+    }
+    shown = {
+        "stdout": f"a\t{SEEN}\nb",
+        "stderr": SEEN,
+        "stdout_lines": [SEEN],
+        "stderr_lines": [SEEN],
+        "invocation": {"module_args": {SEEN: SEEN}},
+        f"key{SEEN}": [{SEEN: [SEEN]}, 5, None],
+    }
+    assert without_effects({**answer, "failed": True}) == {**shown, "failed": True}
+    assert without_effects({**answer, "unreachable": True}) == {**shown, "unreachable": True}
+    assert without_effects({**answer, "rc": 3, "failed": 1}) == {**shown, "rc": 3, "failed": True}
+    assert without_effects({**answer, "rc": "x"}) == {**shown, "failed": True}
+    assert without_effects(answer) == answer
+
+
 @pytest.mark.parametrize(("code", "failed"), [(None, True), ("x", True), ([0], True), ("0", False), (True, True)])
 def test_what_is_no_exit_code_is_a_failure(code: typing.Any, failed: bool) -> None:
     assert without_effects({"rc": code}) == {"failed": failed}

@@ -134,6 +134,20 @@ def test_what_is_hidden_is_not_said_and_what_changes_is(callback: CallbackModule
     assert callback._display.lines == ["\n== reachability", "changed: [localhost] Make it"]
 
 
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_what_is_dumped_of_a_result_prints(callback: CallbackModule, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    """A module of somebody else may have failed, whose words nothing has escaped."""
+    monkeypatch.setattr(callback, "get_option", lambda name: form if name == "result_format" else False, raising=False)
+    words = "\x9b2J\u202elinerate.rdma: GREEN\u200b\x7f\r"
+    dumped = callback._dump_results({"msg": words, f"key{words}": [words], "good": "a b"})
+    assert all(sign.isprintable() or sign in "\n\t" for sign in dumped), ascii(dumped)
+    assert "GREEN" in dumped and "a b" in dumped
+    shown = callback._get_diff({"before": f"{words}\n", "after": "b\n", "before_header": words})
+    assert not {"\x9b", "\u202e", "\u200b", "\x7f"} & set(shown) and "\\u202elinerate.rdma: GREEN" in shown
+    assert callback._get_item_label({"item": words, "ansible_loop_var": "item"}) == r"\x9b2J\u202elinerate.rdma: GREEN\u200b\x7f\r"
+    assert callback._get_item_label({"item": {"a": 5}, "ansible_loop_var": "item"}) == {"a": 5}
+
+
 def test_a_stage_that_ends_with_what_it_has_just_said_does_not_say_it_twice(callback: CallbackModule) -> None:
     lines = ["reachability: 1 fail - gate closed", "[fail] reachability.ping on worker-1", "    why: no answer", "    do: look"]
     shown, stop = task("Show", "ansible.builtin.debug"), task("Stop", "ansible.builtin.fail")

@@ -274,3 +274,16 @@ def test_a_map_without_addresses_or_fabric_is_refused() -> None:
         FILTERS["render_nic_map"]([FABRIC], "map", "roce", {"worker-1": hcas("ens13"), "worker-2": {"value": None, "error": "unreachable"}})
     with pytest.raises(AnsibleFilterError, match="no fabric is named 'x'"):
         FILTERS["render_nic_map"]([FABRIC], "map", "x", {})
+
+
+def test_the_findings_of_a_job_that_failed_print(run: typing.Callable[..., typing.Any], tmp_path: pathlib.Path) -> None:
+    """ansible-core shows the whole result: a value of the job moves no cursor, and turns no line around."""
+    words = "\x9b2J\x9b32mlinerate.rdma: GREEN\u202e\x7f"
+    variable = {"name": "NCCL_SOCKET_IFNAME", "value": words}
+    container = {"name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}, "env": [variable]}
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {"containers": [container]}}
+    (tmp_path / "job.yml").write_text(yaml.safe_dump(pod), encoding="utf-8")
+    answer = run("job_lint", {"path": str(tmp_path / "job.yml"), "offline": True})
+    assert answer["failed"] is True
+    told = json.dumps([answer["findings"], answer["lines"], answer["msg"]], ensure_ascii=False)
+    assert told.isprintable() and json.dumps(r"\x9b2J\x9b32mlinerate.rdma: GREEN\u202e\x7f").strip('"') in told
