@@ -11,6 +11,7 @@ An answer elsewhere (a redirection) is not followed: what was meant for one host
 
 from __future__ import annotations
 
+import base64
 import datetime
 import http.client
 import io
@@ -23,6 +24,7 @@ import threading
 import time
 import typing
 import urllib.error
+import urllib.parse
 
 from ansible.module_utils.urls import open_url
 
@@ -251,7 +253,7 @@ def _refused(shown: str, error: urllib.error.HTTPError, place: Address, login: L
     words = _without_secrets(refusal_words(_read(error, patience).decode("utf-8", errors="replace")), place, login)
     seen = f"{shown} did not take the archive: HTTP {error.code} {http.client.responses.get(error.code, '')}".rstrip()
     seen += f" ({words})" if words else ""
-    return ArchiveError(seen, _remedy(error, place), error.code in _AGAIN)
+    return ArchiveError(seen, _remedy(error, place, login), error.code in _AGAIN)
 
 
 def _read(error: urllib.error.HTTPError, seconds: float) -> bytes:
@@ -274,18 +276,32 @@ def _late(shown: str, seconds: float) -> ArchiveError:
 
 
 def _without_secrets(words: str, place: Address, login: Login) -> str:
-    """What a server says, without what it was sent."""
+    """What a server says, without what it was sent, in whichever of its forms: as it is, percent-encoded or decoded, and in base64."""
     parts = [part for item in place.query[1:].split("&") for part in (item, item.partition("=")[2])]
-    for secret in sorted((login.password, login.token, place.query, *parts), key=len, reverse=True):
-        words = words.replace(secret, "...") if len(secret) > 3 else words
+    given = {login.password, login.token, place.query, *parts}
+    bare = {form for secret in given for form in (secret, urllib.parse.unquote(secret), urllib.parse.unquote_plus(secret))}
+    forms = {
+        form for secret in bare for form in (secret, *(quote(secret, safe) for quote in (urllib.parse.quote, urllib.parse.quote_plus) for safe in ("", "/")))
+    }
+    for secret in (f"{login.user}:{login.password}" if login.password else "", *bare):
+        coded = base64.b64encode(secret.encode("utf-8", "surrogateescape")).decode("ascii")
+        forms |= {form for one in (coded, coded.replace("+", "-").replace("/", "_")) for form in (one, one.rstrip("="), urllib.parse.quote(one, ""))}
+    # the escapes of a percent-encoded text have letters of either case
+    for form in sorted((form for form in forms if len(form) > 3), key=len, reverse=True):
+        words = re.sub("".join(_either_case(part) for part in re.split(r"(%[0-9A-Fa-f]{2})", form)), "...", words)
     return words
 
 
-def _remedy(error: urllib.error.HTTPError, place: Address) -> str:
+def _either_case(part: str) -> str:
+    """The pattern of a part of a text, an escape of which may be in capitals or not."""
+    return f"(?i:{part})" if re.fullmatch(r"%[0-9A-Fa-f]{2}", part) else re.escape(part)
+
+
+def _remedy(error: urllib.error.HTTPError, place: Address, login: Login) -> str:
     code = error.code
     if 300 <= code < 400:
-        to = _elsewhere(error.headers.get("Location"))
-        return f"It is elsewhere{f', at {to}' if to else ''}: give the address of that place itself, signed for it where it is signed"
+        to = _without_secrets(_elsewhere(error.headers.get("Location")), place, login)
+        return f"It is elsewhere{f', on {to}' if to else ''}: give the address of that place itself, signed for it where it is signed"
     if code in (400, 403) and place.query:
         return "Sign the address anew: for PUT, for this very file, for longer than the run takes, and by somebody who may write it"
     if code == 401 or (code == 403 and not place.query):
@@ -302,12 +318,12 @@ def _remedy(error: urllib.error.HTTPError, place: Address) -> str:
 
 
 def _elsewhere(location: typing.Optional[str]) -> str:
-    """Where a server sends to, as it may be shown; empty where it is no address."""
+    """Scheme and host to which a server sends; empty where it is no address. It may write what it was sent into the path."""
     try:
         found = place_of(location)
     except ArchiveError:
         return ""
-    return plain(found.shown, 300) if isinstance(found, Address) else ""
+    return plain("/".join(found.base.split("/")[:3]), 300) if isinstance(found, Address) else ""
 
 
 def _silent(shown: str, error: Exception, patience: float, size: int) -> ArchiveError:

@@ -20,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence im
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils import _archive
 from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import Sent, look, send
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.put_server import PutServer
@@ -125,7 +126,39 @@ def test_an_answer_elsewhere_is_not_followed(report: str, server: PutServer, cer
     with PutServer(certificates.of()) as other:
         server.answers, server.headers = [307], {"Location": f"{other.address}/there/?token={WORD}"}
         error = refused(report, f"{server.address}/reports/")
-        assert "HTTP 307" in error.seen and f"at {other.address}/there/?..." in error.remedy and not other.asked
+        assert "HTTP 307" in error.seen and f"on {other.address}: give" in error.remedy and "there" not in error.remedy and not other.asked
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("https://other.example/login/{}/", ", on https://other.example: give"),
+        ("https://other.example/{}/?a={}", ", on https://other.example: give"),
+        ("https://{}.example/a/", ", on https://....example: give"),
+        ("https://me:{}@other.example/", "It is elsewhere: give"),
+    ],
+)
+def test_where_an_answer_leads_is_told_without_what_was_sent(report: str, server: PutServer, monkeypatch: pytest.MonkeyPatch, said: str, told: str) -> None:
+    # this server has no TLS
+    monkeypatch.setattr(_archive, "_look_at_login", lambda _place, _login: None)
+    server.answers, server.headers = [307], {"Location": said.replace("{}", WORD)}
+    error = refused(report, f"{server.address}/a/", Login(token=WORD))
+    assert "HTTP 307" in error.seen and told in error.remedy
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("Pa55w/rd+l ng", "Pa55w%2Frd%2Bl%20ng", "Pa55w%2frd%2bl%20ng", "Pa55w/rd%2Bl%20ng", "Pa55w%2Frd%2Bl+ng"),
+        *(base64.b64encode(b"me:Pa55w/rd+l ng").decode(), base64.b64encode(b"Pa55w/rd+l ng").decode().rstrip("=")),
+        *("abc%2Fdef1234567", "abc/def1234567", "abc%2fdef1234567", base64.b64encode(b"abc/def1234567").decode(), "X-Amz-Signature=abc/def1234567"),
+    ],
+)
+def test_no_form_of_what_was_sent_is_told(said: str) -> None:
+    place = place_of("https://host/a/?X-Amz-Signature=abc%2Fdef1234567")
+    assert isinstance(place, Address)
+    assert _archive._without_secrets(f"X: {said} is not known", place, Login("me", "Pa55w/rd+l ng")) == "X: ... is not known"
+    assert _archive._without_secrets(f"X: {base64.b64encode(b'tok/en+1').decode()}", place, Login(token="tok/en+1")) == "X: ..."
 
 
 def test_credentials_go_by_tls_to_whom_is_trusted(report: str, certificates: Certificates) -> None:
