@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import functools
+import re
 import typing
 
 PASS: typing.Final = "pass"
@@ -33,6 +35,9 @@ STAGES = (
 
 #: what no waiver covers: a wrong intent, and findings of the frame that stand for a stage that has proven nothing
 NEVER_WAIVED = ("validate.*", "*.intent", "*.error", "*.run")
+
+#: waivers of an intent, and characters of a pattern of one. The intent may be that of a stranger's folder, and each waiver is held against each finding
+MOST_WAIVERS, MOST_PATTERN = 1000, 300
 
 Status = typing.Literal["pass", "fail", "warn", "unknown", "skipped"]
 
@@ -63,18 +68,29 @@ class Finding:
             raise ValueError(f"finding {self.check} on {self.subject} is '{self.status}' and names no cause or no remedy")
 
 
+@functools.lru_cache(maxsize=4 * MOST_WAIVERS)
+def _pattern(text: str) -> typing.Pattern[str]:
+    """A pattern of the shell, made once: fnmatch forgets what it has made when there are many."""
+    return re.compile(fnmatch.translate(text))
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether a pattern of the shell takes a text. One of more than ``MOST_PATTERN`` characters takes none."""
+    return len(pattern) <= MOST_PATTERN and _pattern(pattern).match(text) is not None
+
+
 def never_waived(check: str) -> bool:
     """Whether no waiver covers this check."""
-    return any(fnmatch.fnmatchcase(check, pattern) for pattern in NEVER_WAIVED)
+    return any(matches(pattern, check) for pattern in NEVER_WAIVED)
 
 
 @dataclasses.dataclass(frozen=True)
 class Waiver:
     """A user's decision to go on although a check does not pass. It can't stand for a stage that did not run, nor for an intent that is wrong.
 
-    :ivar check: id of the check, shell wildcards allowed; those of NEVER_WAIVED are not covered
+    :ivar check: id of the check, shell wildcards allowed, at most MOST_PATTERN characters; those of NEVER_WAIVED are not covered
     :ivar reason: why; printed in the report beside each finding that it covers
-    :ivar subject: subject of the finding, shell wildcards allowed
+    :ivar subject: subject of the finding, likewise
     """
 
     check: str
@@ -82,9 +98,11 @@ class Waiver:
     subject: str = "*"
 
     def covers(self, finding: Finding) -> bool:
-        if never_waived(finding.check):
-            return False
-        return fnmatch.fnmatchcase(finding.check, self.check) and fnmatch.fnmatchcase(finding.subject, self.subject)
+        return self.names(finding.check) and matches(self.subject, finding.subject)
+
+    def names(self, check: str) -> bool:
+        """Whether it covers findings of this check, be it not of each subject."""
+        return matches(self.check, check) and not never_waived(check)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,10 +135,13 @@ class Gate:
 def judge(findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver] = ()) -> Gate:
     """Judge the findings of a stage: ``fail``, ``unknown`` and ``skipped`` close the gate unless waived; so does an empty list."""
     waivers = tuple(waivers)
+    named: typing.Dict[str, typing.List[Waiver]] = {}
     judged = []
     for finding in findings:
         needs = finding.status in (FAIL, UNKNOWN, SKIPPED)
-        waiver = next((waiver for waiver in waivers if waiver.covers(finding)), None) if needs else None
+        if needs and finding.check not in named:
+            named[finding.check] = [waiver for waiver in waivers if waiver.names(finding.check)]
+        waiver = next((waiver for waiver in named[finding.check] if matches(waiver.subject, finding.subject)), None) if needs else None
         judged.append(Judged(finding, waiver))
     return Gate(bool(judged) and not any(item.closes for item in judged), tuple(judged))
 

@@ -16,6 +16,7 @@ import contextlib
 import dataclasses
 import difflib
 import functools
+import itertools
 import math
 import typing
 
@@ -25,6 +26,10 @@ from .text import plain
 _MOST_OF_A_FLOAT = 10**300
 #: characters of a path and of a value in a message
 _SHOWN = 200
+#: of which the nearest is looked for: known words, and characters of each. The lists of NCCL's variables and of our checks have some 260
+MOST_KNOWN, _MOST_OF_A_WORD = 400, 64
+#: words for which one answer looks for the nearest: a file may have a million, and a reader corrects the first few first
+MOST_HINTS = 20
 
 
 class LoadError(RdmaError):
@@ -44,9 +49,25 @@ class LoadError(RdmaError):
 
 
 def nearest(word: str, known: typing.Iterable[str]) -> str:
-    """The known word that looks most like ``word``, as a hint for a message; empty when none is near."""
-    match = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    """The known word that looks most like ``word``, as a hint for a message; empty when none is near, and where it would take long to look: among more than
+    ``MOST_KNOWN`` words, and for one of more than 64 characters. For words whose number somebody else chose there is ``Hints``."""
+    words = list(itertools.islice(known, MOST_KNOWN + 1))
+    if len(word) > _MOST_OF_A_WORD or len(words) > MOST_KNOWN:
+        return ""
+    match = difflib.get_close_matches(word, sorted(item for item in words if len(item) <= _MOST_OF_A_WORD), n=1, cutoff=0.6)
     return f" (did you mean '{match[0]}'?)" if match else ""
+
+
+class Hints:
+    """Looks for the nearest of the first ``MOST_HINTS`` words that it is asked about; of any later one it is silent."""
+
+    def __init__(self) -> None:
+        self._left = MOST_HINTS
+
+    def nearest(self, word: str, known: typing.Iterable[str]) -> str:
+        """The same as ``nearest``."""
+        self._left -= 1
+        return nearest(word, known) if self._left >= 0 else ""
 
 
 def to_data(value: typing.Any) -> typing.Any:
@@ -206,7 +227,7 @@ def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Tuple[
     """The value and all mistakes, in the order of the data; a missing key stands behind the keys of its mapping.
 
     A dataclass with a mistake is there all the same: what could not be read of it raises ``Unread`` when it is asked for (see ``partial``).
-    Any other value with a mistake is None.
+    Any other value with a mistake is None. Behind ``MOST_HINTS`` mistakes an unknown key comes without the nearest known one.
     """
     problems: typing.List[LoadError] = []
     value = _collect(cls, data, path, problems)
@@ -348,7 +369,7 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: t
         if key in fields:
             values[key] = _collect(hints[key], item, _join(path, key), problems)
         else:
-            hint = nearest(str(key), fields)
+            hint = nearest(str(key), fields) if len(problems) < MOST_HINTS else ""
             problems.append(LoadError(_join(path, key), "unknown key", f"one of: {', '.join(fields)}{hint}"))
             # it may be any of those that are not there, misspelt
             unread.update(absent)

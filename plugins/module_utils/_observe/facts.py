@@ -16,10 +16,12 @@ from urllib.parse import quote
 
 from .._model.errors import unforeseen
 from .._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
+from .._model.findings import MOST_WAIVERS
 from .._model.load import LoadError, load, to_data
 from .._model.plausible import wrong_schema, wrong_time
 from .._model.redact import MOST_SUSPECT, is_free, is_suspect, redact
 from .._model.text import cut, cut_texts
+from .._parse.limits import MIB
 from .files import FileError, json_of, names_in, read_json, remove, write_text
 
 Observed = typing.Dict[str, typing.Any]
@@ -32,8 +34,11 @@ MOST_TEXT, MOST_WORDS = 65536, 8192
 MOST_FUNCTIONS = 4096
 #: what may be a longer one; texts with quotes in them are not found so, and do no more harm than that
 _LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
-#: that made a run: of this collection, of Ansible, and of what comes to be
-_MOST_VERSIONS = 100
+#: bytes of what a run began with. Of 20,000 nodes in observers, each with a name of 63 characters, it has 3 MiB
+_MOST_OF_A_START = 8 * MIB
+#: what a run may begin with: each node is looked at in each stage, and each waiver held against each finding. Versions are those of what made the run
+_MOST = {"nodes": 20_000, "by_pods": 20_000, "variables": 1000, "waivers": MOST_WAIVERS, "images": 1000, "resumes": 1000, "versions": 100}
+_FEWER = "Name fewer of them; nodes can be looked at in several runs, each with a folder of its own"
 _RUN = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
 
@@ -184,10 +189,14 @@ class FactFolder:
         """Keep what this run began with.
 
         :returns: path of the file
-        :raises FileError: it can't be written
+        :raises FileError: it can't be written, or is more than can be read again
         """
         path = os.path.join(self.report_dir, "run.json")
-        write_text(path, json_of(redact(to_data(start)), 1) + "\n", self.report_dir)
+        text = json_of(redact(to_data(start)), 1) + "\n"
+        wrong = _excess(start)
+        if wrong or len(text) > _MOST_OF_A_START:
+            raise FileError(f"{path} is not written: {wrong or f'it would have {len(text)} bytes; {_MOST_OF_A_START} are the most'}", _FEWER)
+        write_text(path, text, self.report_dir)
         return path
 
     def resume(self, start: RunStart, kept: typing.Container[str]) -> None:
@@ -237,16 +246,28 @@ def read_start(report_dir: str) -> typing.Optional[RunStart]:
     :raises FileError: it can't be read
     """
     path = os.path.join(report_dir, "run.json")
-    data = read_json(path, report_dir)
+    data = read_json(path, report_dir, _MOST_OF_A_START)
     if data is None:
         return None
     start: RunStart = _load(RunStart, data, path, lambda start: (start.started, *(item.time for item in start.resumes)))
     # it becomes a part of names of files
     if not _RUN.match(start.run):
         raise FileError(f"{path}: run is {start.run!r}; expected letters, digits, '.', '_' and '-', at most 100", _ANEW)
-    if len(start.versions) > _MOST_VERSIONS:
-        raise FileError(f"{path}: it names {len(start.versions)} versions; {_MOST_VERSIONS} are the most", _ANEW)
+    wrong = _excess(start)
+    if wrong:
+        raise FileError(f"{path}: {wrong}", _ANEW)
     return start
+
+
+def _excess(start: RunStart) -> str:
+    """What of it is more than a run may begin with; empty where nothing is."""
+    for name, most in _MOST.items():
+        value = getattr(start, name)
+        # what the user wrote is not loaded yet, and may be anything
+        number = len(value) if isinstance(value, (list, tuple, dict)) else 0
+        if number > most:
+            return f"it names {number} {name}; {most} are the most"
+    return ""
 
 
 def now() -> str:

@@ -124,13 +124,14 @@ def refuse_links(path: str, below: str) -> None:
         pass
 
 
-def read_json(path: str, below: str = "") -> typing.Any:
+def read_json(path: str, below: str = "", most: int = MOST_BYTES) -> typing.Any:
     """Return the plain data of a file; None when there is none.
 
+    :param most: bytes that it may have
     :raises FileError: it can't be read, is no regular file, too large, or no JSON that ``decode_json`` takes
     """
-    with opened(path, below) as stream:
-        return None if stream is None else decoded(stream.read(MOST_BYTES + 1), path)
+    with opened(path, below, most) as stream:
+        return None if stream is None else decoded(stream.read(most + 1), path, most=most)
 
 
 def json_of(data: typing.Any, indent: typing.Optional[int] = None, nan: bool = True) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import typing
 
-from .._model.findings import STAGES
+from .._model.findings import MOST_WAIVERS, STAGES
 from .._model.load import LoadError, load
 from .._model.plausible import wrong_schema, wrong_time
 from .._model.records import RECORD_SCHEMA, Record, contradiction, record_data
@@ -130,6 +130,9 @@ def _load(head: typing.Any, judged: typing.Sequence[typing.Any], stage: str) -> 
     if wrong:
         raise LoadError(stage, wrong.partition("; ")[0], f"schema {RECORD_SCHEMA}")
     findings = head.pop("findings", None)
+    waivers = head.get("waivers")
+    if isinstance(waivers, list) and len(waivers) > MOST_WAIVERS:
+        raise LoadError(f"{stage}.waivers", f"{len(waivers)} waivers", f"at most {MOST_WAIVERS}")
     record: Record = load(Record, {**head, "judged": judged}, stage)
     if record.stage != stage:
         raise LoadError("stage", f"'{record.stage}'", f"'{stage}'")

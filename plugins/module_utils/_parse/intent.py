@@ -11,7 +11,7 @@ import dataclasses
 import typing
 
 from .._model.errors import RdmaError
-from .._model.findings import Waiver
+from .._model.findings import MOST_WAIVERS, Waiver
 from .._model.intent import ClusterIntent, Fabric, Intent
 from .._model.load import LoadError, load, load_all, partial
 from .._model.mirror import EVERYTHING, Mirror, on_mirror
@@ -118,8 +118,9 @@ def _load_list(cls: typing.Any, data: typing.Any, path: str, problems: typing.Li
     if not isinstance(data, (list, tuple)):
         problems.append(LoadError(path, "missing" if data is None else f"a {type(data).__name__}", "a list of mappings"))
         return None
-    if cls is Fabric and len(data) > MOST_FABRICS:
-        problems.append(LoadError(path, f"{len(data)} fabrics", f"at most {MOST_FABRICS}"))
+    what, most = ("fabrics", MOST_FABRICS) if cls is Fabric else ("waivers", MOST_WAIVERS)
+    if len(data) > most:
+        problems.append(LoadError(path, f"{len(data)} {what}", f"at most {most}"))
         return None
     if not data and cls is Fabric:
         problems.append(LoadError(path, "an empty list", "one fabric at least"))

@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 import functools
 import typing
 
 from .._check.ids import PAGES
 from .._model.facts import Resume
-from .._model.findings import STAGES, Finding, Judged, Waiver
+from .._model.findings import STAGES, Finding, Judged, Waiver, matches
 from .._model.link_errors import EarlierErrors
 from .._model.records import CLOSED, OPEN, PENDING, Record, counts, duration
 from .seen import FactSource, Seen, no_facts
@@ -270,7 +269,7 @@ def _looked(stage: StageReport) -> bool:
 
 def _idle(waiver: Waiver, idle: typing.Iterable[str]) -> typing.Tuple[str, ...]:
     pattern = waiver.check.partition(".")[0]
-    return tuple(stage for stage in idle if fnmatch.fnmatchcase(stage, pattern))
+    return tuple(stage for stage in idle if matches(pattern, stage))
 
 
 def _summary(report: Report) -> str:

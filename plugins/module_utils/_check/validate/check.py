@@ -8,7 +8,6 @@ Its shape (types, unknown keys) was checked when it was loaded, see _parse/inten
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 import functools
 import operator
 import re
@@ -17,10 +16,10 @@ import typing
 from ..._model.archive import VARIABLE, ArchiveFacts
 from ..._model.boundary.fabric import GBPS
 from ..._model.controller import ControllerFacts
-from ..._model.findings import FAIL, PASS, WARN, Finding, Waiver, never_waived, ok
+from ..._model.findings import FAIL, MOST_PATTERN, PASS, WARN, Finding, Waiver, matches, never_waived, ok
 from ..._model.host_intent import HostNeeds, Kubelet, Memlock
 from ..._model.intent import ClusterIntent, Fabric, Intent, LineRate
-from ..._model.load import LoadError, nearest
+from ..._model.load import Hints, LoadError, nearest
 from ..._model.measuring import NAMESPACE as MEASURING
 from ..._model.mirror import EVERYTHING
 from ..._model.profiles import pods_on_a_node, traits
@@ -627,12 +626,13 @@ def _training_ranks(intent: Intent) -> typing.Iterator[Finding]:
 
 
 def _check_waivers(intent: Intent) -> typing.Iterator[Finding]:
+    hints = Hints()
     for index, waiver in enumerate(intent.waivers):
-        yield from told(_check_waiver, waiver, f"rdma_waivers[{index}]")
+        yield from told(_check_waiver, waiver, f"rdma_waivers[{index}]", hints)
 
 
-def _check_waiver(waiver: Waiver, path: str) -> typing.List[Finding]:
-    findings = told_by((_waiver_reason, _waived), waiver, path)
+def _check_waiver(waiver: Waiver, path: str, hints: Hints) -> typing.List[Finding]:
+    findings = told_by((_waiver_reason, _waiver_length), waiver, path) + told(_waived, waiver, path, hints)
     return findings or [ok("validate.waivers", path, f"{waiver.check}, because: {waiver.reason}", "a known check and a reason")]
 
 
@@ -642,12 +642,21 @@ def _waiver_reason(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
         yield _bad("waivers", f"{path}.reason", f"'{waiver.reason}'", "a reason in words", why, "Say why going on is right all the same.")
 
 
-def _waived(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
-    covered = fnmatch.filter(CHECKS, waiver.check)
+def _waiver_length(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
+    for name, pattern in (("check", waiver.check), ("subject", waiver.subject)):
+        if len(pattern) > MOST_PATTERN:
+            why, remedy = "A pattern of this length covers nothing.", "Write * for a part of it."
+            yield _bad("waivers", f"{path}.{name}", f"{len(pattern)} characters", f"at most {MOST_PATTERN}", why, remedy)
+
+
+def _waived(waiver: Waiver, path: str, hints: Hints) -> typing.Iterator[Finding]:
+    if len(waiver.check) > MOST_PATTERN:
+        return
+    covered = [check_id for check_id in CHECKS if matches(waiver.check, check_id)]
     stages = {check_id.partition(".")[0] for check_id in covered}
     place, seen, remedy = f"{path}.check", f"'{waiver.check}'", "Copy the id from the report."
     if not covered:
-        expected = f"id of a check, such as platform.bios; * stands for any text{nearest(waiver.check, CHECKS)}"
+        expected = f"id of a check, such as platform.bios; * stands for any text{hints.nearest(waiver.check, CHECKS)}"
         why = "No check has such an id, so the waiver would cover nothing."
         yield _bad("waivers", place, seen, expected, why, remedy)
     elif len(stages) > 1:

@@ -9,7 +9,7 @@ import typing
 
 from ..._model.findings import FAIL, Finding, ok
 from ..._model.intent import Fabric, Intent
-from ..._model.load import nearest
+from ..._model.load import Hints
 from ..._model.profiles import is_infiniband, owns_rdma
 from ..._model.told import told, told_by
 from ..._model.tuning import Tuning
@@ -32,9 +32,10 @@ def check(intent: Intent) -> typing.List[Finding]:
 
 
 def _expected(tuning: Tuning) -> typing.Iterator[Finding]:
+    hints = Hints()
     for name, written in tuning.expected.items():
         if name not in BY_NAME:
-            expected = f"a row of the role tuning's README{nearest(name, BY_NAME)}"
+            expected = f"a row of the role tuning's README{hints.nearest(name, BY_NAME)}"
             why = "No row has this name, so nothing would be expected of any node."
             yield Finding(_CHECK, f"{_PATH}.expected.{name}", FAIL, f"'{name}'", expected, why, "Copy the name out of the README.")
         elif written is not None and rule_of(written) is None:
