@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import bisect
 import ipaddress
 import typing
 
@@ -51,14 +52,15 @@ class Networks:
     def _free(self, prefix: int) -> typing.Optional[ipaddress.IPv4Network]:
         """From the upper end of each private network down: people begin at the lower one."""
         size = 1 << (32 - prefix)
+        # without overlaps and in order: what a network meets first from above is the last that begins below its end. Tenants may have taken a hundred thousand
+        taken = [(int(item.network_address), int(item.broadcast_address)) for item in ipaddress.collapse_addresses(self._taken)]
         for private in _PRIVATE:
             start = int(private.broadcast_address) + 1 - size
             while start >= int(private.network_address):
-                network = ipaddress.IPv4Network((start, prefix))
-                met = [int(item.network_address) for item in self._taken if item.overlaps(network)]
-                if not met:
-                    return network
-                start = min(*met, start) // size * size - size
+                place = bisect.bisect_left(taken, (start + size,)) - 1
+                if place < 0 or taken[place][1] < start:
+                    return ipaddress.IPv4Network((start, prefix))
+                start = min(taken[place][0], start) // size * size - size
         return None
 
 
