@@ -15,7 +15,7 @@ from ..._model.clock import ObservedClock
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
 from ..._model.intent import Fabric, Intent
-from ..._model.load import nearest
+from ..._model.load import Hints
 from ..._model.profiles import is_infiniband, moves, owns_rdma, traits
 from ..fleet import answers, vendors, why_no_sriov
 from ..fleet.hcas_of_fabric import candidates, selects
@@ -51,12 +51,13 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         findings += _check_node(name, observed, facts.by_pods)
         if observed.value is not None and observed.error is None:
             read[name] = observed.value
+    hints = Hints()
     for name, node in read.items():
         findings += _check_infiniband(intent, name, node)
         for fabric in intent.fabrics:
             if traits(fabric).members and not is_infiniband(fabric):
                 findings += _check_ethernet(fabric, name, node)
-            findings += _check_listed(fabric, name, node)
+            findings += _check_listed(fabric, name, node, hints)
         findings += _check_pcie(intent, name, node)
     findings += _check_fleet(intent, read)
     findings += _check_guids(read)
@@ -316,7 +317,7 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
     )
 
 
-def _check_listed(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Finding]:
+def _check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> typing.List[Finding]:
     """Each PCI address that the intent lists is looked up: a list that contradicts the node is the intent's mistake, or a missing card."""
     findings = []
     by_address = {hca.pci.address: hca for hca in node.hcas if hca.pci}
@@ -327,7 +328,7 @@ def _check_listed(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Find
         remedy = f"Correct select.pci of the fabric '{fabric.name}'."
         if hca is None:
             known = ", ".join(address for address, item in by_address.items() if not item.is_virtual) or "none"
-            why = f"The node has no such function; physical functions that it has: {known}{nearest(address, by_address)}."
+            why = f"The node has no such function; physical functions that it has: {known}{hints.nearest(address, by_address)}."
             findings.append(Finding("discover.select", subject, FAIL, "absent", expected, why, remedy))
         elif hca.is_virtual:
             why = f"It is a virtual function of {hca.physical_function}."

@@ -17,7 +17,8 @@ import typing
 from ..._model.boundary.form import shown
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.job import Attachment, Container, JobSurroundings, NetworkRequest, PodTemplate, Replaced, Variable, Workload
-from ..._model.load import nearest
+from ..._model.load import Hints
+from ..._model.text import cut, folded
 from ..._parse.job.manifest import RUNTIMES, is_job
 from ..._parse.job.manifest import workload as parse
 from ..._parse.kubernetes.quantity import quantity
@@ -32,6 +33,8 @@ _VIRTUAL = ("sriov", "ib-sriov")
 _INFINIBAND = ("ib-sriov", "ipoib")
 #: beginnings of the names of all HCAs of a driver, which look like names
 _DRIVERS = ("mlx4", "mlx5")
+#: characters of a list of names in a finding, of which each node and each pod may have one
+_SHOWN = 400
 #: the beginning of a text that C takes for a number of base 16, 8 or 10
 _NUMBER = re.compile(r"[ \t-\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]{0,30}))")
 
@@ -41,11 +44,13 @@ class Scope:
     """One pod template of a job, and what it meets.
 
     :ivar world: None where no cluster was asked
+    :ivar hints: of all jobs that are looked at together
     """
 
     job: Workload
     template: PodTemplate
     world: typing.Optional[JobSurroundings]
+    hints: Hints
 
     @property
     def subject(self) -> str:
@@ -97,6 +102,7 @@ def lint(
     :param world: what they meet; None leaves out the rules that need a cluster
     """
     findings: typing.List[Finding] = []
+    hints = Hints()
     for resource in resources:
         try:
             job = parse(resource, runtimes)
@@ -106,7 +112,7 @@ def lint(
             findings.append(Finding("job.read", _name(resource), UNKNOWN, "not read", "a job that Kubernetes would take", why, remedy))
             continue
         findings.append(ok("job.read", job.subject, f"{sum(item.count for item in job.templates)} pods", "a job that Kubernetes would take"))
-        findings += _lint_job(job, world)
+        findings += _lint_job(job, world, hints)
     if not resources:
         why = "Nothing of what was given makes pods, so nothing was looked at."
         findings.append(Finding("job.read", "job", UNKNOWN, "no job", "1 at least", why, "Name the job, or the file that it is in."))
@@ -133,8 +139,8 @@ def _name(resource: Resource) -> str:
     return f"{shown(resource.get('kind') or 'object')} {shown(name or 'without a name')}"
 
 
-def _lint_job(job: Workload, world: typing.Optional[JobSurroundings]) -> typing.Iterator[Finding]:
-    scopes = [Scope(job, template, world) for template in job.templates]
+def _lint_job(job: Workload, world: typing.Optional[JobSurroundings], hints: Hints) -> typing.Iterator[Finding]:
+    scopes = [Scope(job, template, world, hints) for template in job.templates]
     yield _framework(job)
     for scope in scopes:
         yield from _variables(scope)
@@ -185,7 +191,7 @@ def _variables(scope: Scope) -> typing.Iterator[Finding]:
             why = f"NCCL read it up to release {GONE[item.name]}; later ones pass over it in silence."
             yield Finding(check, subject, WARN, "read no longer", expected, why, "Remove it, or say so where an old image needs it.")
         else:
-            near = nearest(item.name.upper(), KNOWN | OTHERS)
+            near = scope.hints.nearest(item.name.upper(), KNOWN | OTHERS)
             why = "NCCL does not know this name and says nothing: the job runs as if it were not set."
             yield Finding(check, subject, FAIL, f"set in {item.place}", f"{expected}{near}", why, "Correct the name, or remove the variable.")
     sources = [source for container in scope.workers for source in container.sources]
@@ -264,7 +270,7 @@ def _networks(scope: Scope) -> typing.Iterator[Finding]:
         subject = f"{scope.subject} {request.full_name}"
         if item is None:
             why = "There is no NetworkAttachmentDefinition of this name: the pods would wait for ever in ContainerCreating."
-            hint = nearest(request.full_name, names)
+            hint = scope.hints.nearest(request.full_name, names)
             yield Finding(check, subject, FAIL, "absent", expected + hint, why, "Correct the name, or its namespace: without one the pod's own is meant.")
         elif item.problem:
             yield Finding(check, subject, UNKNOWN, "not understood", expected, item.problem + ".", "Look at its spec.config.")
@@ -288,18 +294,24 @@ def _interfaces(scope: Scope) -> typing.Iterator[Finding]:
         return
     running = [item.interfaces for item in scope.world.pods] if scope.world else []
     sets = running or [tuple(request.interface for request in scope.template.networks)]
-    choice = Choice.of(setting.value)
+    choice, value = Choice.of(setting.value), cut(setting.value, _SHOWN)
     missing = sorted({pattern for interfaces in sets for pattern in choice.unmatched((*_OWN, *interfaces))})
     shown = ", ".join(sorted({*_OWN, *(name for interfaces in sets for name in interfaces)}))
     if missing or not choice.patterns:
-        why = f"No attachment creates {', '.join(missing) or 'anything of that name'}; NCCL would stop, or take another one."
+        why = f"No attachment creates {_named(missing) or 'anything of that name'}; NCCL would stop, or take another one."
         yield Finding(
-            check, subject, FAIL, setting.value, f"{expected}: {shown}", why, "Name the interfaces of the annotation: net1, net2 ..., or @name behind it."
+            check,
+            subject,
+            FAIL,
+            cut(setting.value, _SHOWN),
+            f"{expected}: {shown}",
+            why,
+            "Name the interfaces of the annotation: net1, net2 ..., or @name behind it.",
         )
     elif not any(choice.takes(name) for interfaces in sets for name in (*_OWN, *interfaces)):
-        yield Finding(check, subject, FAIL, setting.value, f"{expected}: {shown}", "It excludes all of them.", "Leave one at least.")
+        yield Finding(check, subject, FAIL, value, f"{expected}: {shown}", "It excludes all of them.", "Leave one at least.")
     else:
-        yield ok(check, subject, setting.value, f"{expected}: {shown}")
+        yield ok(check, subject, value, f"{expected}: {shown}")
 
 
 def _hcas(scope: Scope) -> typing.Iterator[Finding]:
@@ -311,7 +323,7 @@ def _hcas(scope: Scope) -> typing.Iterator[Finding]:
     if setting.value is None:
         yield Finding(check, subject, UNKNOWN, "valueFrom", expected, "The value is in another object.", "Write the value into the job.")
         return
-    choice, value, remedy = Choice.of(setting.value), setting.value, "Write the exact names behind '=', such as =mlx5_1,mlx5_2."
+    choice, value, remedy = Choice.of(setting.value), cut(setting.value, _SHOWN), "Write the exact names behind '=', such as =mlx5_1,mlx5_2."
     if not choice.patterns:
         yield Finding(check, subject, FAIL, f"'{value}'", expected, "It names no HCA, and NCCL falls back to TCP.", remedy)
         return
@@ -325,10 +337,12 @@ def _hcas(scope: Scope) -> typing.Iterator[Finding]:
     wide = not choice.exact and any(f"{driver}_".startswith(pattern) for driver in _DRIVERS for pattern in choice.patterns)
     given = bool(kinds & set(_VIRTUAL)) and not wide
     nodes = scope.world.devices if scope.world else {}
+    # most nodes have the same names
+    unmatched = {names: choice.unmatched(names) for names in set(nodes.values())}
     for node, names in sorted(nodes.items()):
-        missing = choice.unmatched(names)
+        missing = unmatched[names]
         if missing and not choice.exclude:
-            why = f"The node has no such HCA: {', '.join(missing)}. NCCL passes over it in silence, and over all of them to TCP."
+            why = f"The node has no such HCA: {_named(missing)}. NCCL passes over it in silence, and over all of them to TCP."
             findings.append(Finding(check, f"{subject} on {node}", FAIL, value, ", ".join(names) or "no HCA", why, "Names differ between nodes: see discover."))
         elif names and choice.exclude and not given and not any(choice.takes(name) for name in names):
             why = "It excludes each HCA of the node, and NCCL falls back to TCP in silence."
@@ -349,7 +363,7 @@ def _of_pod(check: str, subject: str, choice: Choice, devices: typing.Tuple[str,
     if not left and not extra:
         return ok(check, subject, value, expected)
     parts = [f"it leaves out {', '.join(left)}"] if left else []
-    parts += [f"{', '.join(extra)} is not the pod's"] if extra else []
+    parts += [f"{_named(extra)} is not the pod's"] if extra else []
     return Finding(
         check, subject, FAIL, value, expected, f"Of the devices that the pod got, {'; '.join(parts)}.", "Name what the pod has, or remove NCCL_IB_HCA."
     )
@@ -453,13 +467,13 @@ def _shared_memory(scope: Scope) -> Finding:
 
 
 def _volumes(scope: Scope) -> typing.Iterator[Finding]:
-    check, expected = "job.volumes", "volumes of the pod"
+    check, expected, there = "job.volumes", "volumes of the pod", frozenset(scope.template.volumes)
     wrong = []
     for item in (*scope.template.init_containers, *scope.template.containers):
         for path, name in item.mounts.items():
-            if name not in scope.template.volumes:
+            if name not in there:
                 why = "The operator's definition takes it, and the API server then refuses each of the pods."
-                subject, hint = f"{scope.subject} {item.name} {path}", nearest(name, scope.template.volumes)
+                subject, hint = f"{scope.subject} {item.name} {path}", scope.hints.nearest(name, scope.template.volumes)
                 wrong.append(Finding(check, subject, FAIL, f"volume '{name}' is not there", expected + hint, why, "Add the volume, or correct its name."))
     yield from wrong or [ok(check, scope.subject, ", ".join(scope.template.volumes) or "none", expected)]
 
@@ -501,7 +515,7 @@ def _places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.It
     findings: typing.List[Finding] = []
     for amounts, mine in groups.items():
         subject = ", ".join(scope.subject if index == 0 else scope.template.path for index, scope in enumerate(mine))
-        findings += _group_places(subject, dict(amounts), sum(scope.template.count for scope in mine), world)
+        findings += _group_places(subject, dict(amounts), sum(scope.template.count for scope in mine), world, mine[0].hints)
     yield from findings
     if all(finding.status == PASS for finding in findings):
         yield from _all_places(scopes, world)
@@ -520,13 +534,13 @@ def _all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typin
             yield Finding("job.resources", subject, FAIL, f"{there} on the nodes that are ready", expected, why, "Ask for less, or free or add nodes.")
 
 
-def _group_places(subject: str, amounts: typing.Mapping[str, int], pods: int, world: JobSurroundings) -> typing.Iterator[Finding]:
+def _group_places(subject: str, amounts: typing.Mapping[str, int], pods: int, world: JobSurroundings, hints: Hints) -> typing.Iterator[Finding]:
     check, known = "job.resources", {name for node in world.nodes for name in (*node.allocatable, *node.unread)}
     absent = sorted(set(amounts) - known)
     for name in absent:
         why = "No node offers this resource, so the pods would stay Pending."
         remedy = "Correct the name; kubectl describe node shows what a node has under Allocatable."
-        yield Finding(check, f"{subject} {name}", FAIL, "no node has it", f"a resource of the nodes{nearest(name, known)}", why, remedy)
+        yield Finding(check, f"{subject} {name}", FAIL, "no node has it", f"a resource of the nodes{hints.nearest(name, known)}", why, remedy)
     if absent:
         return
     fit = [node for node in world.nodes if node.ready and not node.unschedulable]
@@ -592,6 +606,11 @@ class Choice:
         """Patterns that are there for nothing."""
         names = tuple(names)
         return [] if self.exclude else [pattern for pattern in self.patterns if not any(self._hits(pattern, name) for name in names)]
+
+
+def _named(names: typing.Sequence[str]) -> str:
+    """Names of a list that somebody wrote, for each node and each pod again."""
+    return cut(folded(names), _SHOWN)
 
 
 def _integer(text: str) -> int:

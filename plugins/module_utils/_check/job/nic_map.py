@@ -12,7 +12,7 @@ from ..._model.fabric import ObservedSubnets
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric
-from ..._model.load import nearest
+from ..._model.load import Hints
 from ..._model.nic_map import NicLine, NicMap
 from ..._parse.kubernetes.addresses import Pool, RangeError
 from ..addresses.arithmetic import pool_of
@@ -92,7 +92,7 @@ def _read(name: str, found: NicMap) -> typing.Iterator[Finding]:
 
 def _netdevs(name: str, lines: typing.Sequence[NicLine], ground: Ground) -> typing.Iterator[Finding]:
     """Each line has its interface, and each interface of the fabric its line."""
-    check, expected, wrong = "nic_map.netdevs", "an interface of the node", 0
+    check, expected, wrong, hints = "nic_map.netdevs", "an interface of the node", 0, Hints()
     for line in lines:
         subject = f"{name} {line.node} {line.netdev}"
         if line.node in ground.netdevs and line.netdev in ground.netdevs[line.node]:
@@ -103,11 +103,11 @@ def _netdevs(name: str, lines: typing.Sequence[NicLine], ground: Ground) -> typi
             yield Finding(check, subject, UNKNOWN, "not read", expected, why, "See stage discover.")
         elif line.node not in ground.netdevs:
             why = "No node of this name was read, so no pod ever looks for this line."
-            hint = nearest(line.node, ground.netdevs)
+            hint = hints.nearest(line.node, ground.netdevs)
             yield Finding(check, subject, FAIL, "no such node", f"a node of the inventory{hint}", why, "Correct the name, or remove the line.")
         else:
             why = "The node has no such interface, so the line is for nothing, and another one lacks its address."
-            hint = nearest(line.netdev, ground.netdevs[line.node])
+            hint = hints.nearest(line.netdev, ground.netdevs[line.node])
             yield Finding(check, subject, FAIL, "no such interface", f"{expected}{hint}", why, "Correct the name: 'ip link' on the node shows them.")
     if not wrong:
         yield ok(check, name, f"{len(lines)} lines", expected)

@@ -34,6 +34,9 @@ _ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 _TRAINER = "node"
 #: by the identity of a container's mapping
 _Provenance = typing.Dict[int, Replaced]
+#: entries of a list of a pod or a container, and names in a variable that lists HCAs or interfaces. Kubernetes has no bound but the size of an object
+_MOST_ENTRIES, _MOST_NAMES = 1000, 256
+_LISTS = ("NCCL_IB_HCA", "NCCL_SOCKET_IFNAME")
 #: objects that are looked at in one job; a file can be made that unfolds without end
 _MOST = 20_000
 _ASSIGNMENT = re.compile(r"\b(NCCL_[A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)")
@@ -119,7 +122,7 @@ def _templates(node: typing.Any, path: str, count: int, visited: typing.Iterator
 def _template(path: str, template: Resource, count: int, namespace: str, replaced: _Provenance) -> PodTemplate:
     where = path or "the pod"
     spec, annotations = mapping_at(template, "spec"), mapping_at(template, "metadata", "annotations")
-    volumes = items_of(spec, "volumes", where)
+    volumes = _entries(spec, "volumes", where)
     return PodTemplate(
         path=path[: -len(".template")] if path.endswith(".template") else path,
         count=count,
@@ -149,9 +152,13 @@ def _container(item: Resource, spec: Resource, path: str, replaced: _Provenance)
     for key in ("name", "image"):
         if not item.get(key):
             raise ResourceError(f"{path}: {key} is missing")
-    variables = [_variable(entry, path) for entry in items_of(item, "env", path)]
+    variables = [_variable(entry, path) for entry in _entries(item, "env", path)]
     words = " ".join((*texts_of(item, "command", path), *texts_of(item, "args", path)))
     variables += [Variable(name, _literal(value), f"{path}.command") for name, value in _ASSIGNMENT.findall(words)]
+    for variable in variables:
+        number = (variable.value or "").count(",") + 1 if variable.name in _LISTS else 0
+        if number > _MOST_NAMES:
+            raise ResourceError(f"{variable.place}: {variable.name} lists {number} names; {_MOST_NAMES} are the most")
     context, of_pod = mapping_at(item, "securityContext"), mapping_at(spec, "securityContext")
     limits = _amounts(item, "limits", path)
     user = context.get("runAsUser", of_pod.get("runAsUser"))
@@ -171,9 +178,17 @@ def _container(item: Resource, spec: Resource, path: str, replaced: _Provenance)
         privileged=bool(context.get("privileged", False)),
         user=None if user is None else number_of(user, f"{path}: runAsUser"),
         non_root=bool(context.get("runAsNonRoot", of_pod.get("runAsNonRoot", False))),
-        mounts={_path(mount, path): str(mount.get("name", "")) for mount in items_of(item, "volumeMounts", path)},
+        mounts={_path(mount, path): str(mount.get("name", "")) for mount in _entries(item, "volumeMounts", path)},
         replaced=replaced.get(id(item)),
     )
+
+
+def _entries(parent: Resource, key: str, what: str) -> typing.List[typing.Dict[str, typing.Any]]:
+    """:raises ResourceError: no list of mappings, or one that is longer than any that somebody needs"""
+    found = items_of(parent, key, what)
+    if len(found) > _MOST_ENTRIES:
+        raise ResourceError(f"{what}: {key} has {len(found)} entries; {_MOST_ENTRIES} are the most")
+    return found
 
 
 def _path(mount: Resource, path: str) -> str:

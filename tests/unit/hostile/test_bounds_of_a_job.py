@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A manifest or a NIC map that somebody else wrote: what is long in it is refused by name, and no finding repeats all of it for each node."""
+
+from __future__ import annotations
+
+import time
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import Ground
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import lint as lint_map
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobSurroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import MOST_HINTS
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import nic_map
+
+Data = typing.Dict[str, typing.Any]
+#: seconds of processor time; without bounds it is minutes
+LIMIT = 30
+
+
+def pod(container: Data, volumes: typing.Sequence[Data] = ()) -> Data:
+    container = {"name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}, **container}
+    return {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"volumes": list(volumes), "containers": [container]}}
+
+
+def of(check: str, findings: typing.Iterable[Finding]) -> typing.List[Finding]:
+    return [item for item in findings if item.check == check]
+
+
+def env(name: str, value: str) -> Data:
+    return {"env": [{"name": name, "value": value}]}
+
+
+@pytest.mark.parametrize(
+    ("job", "seen"),
+    [
+        (pod({}, [{"name": f"v{number}"} for number in range(1001)]), "the pod: volumes has 1001 entries; 1000 are the most"),
+        (pod({"env": [{"name": f"V{number}", "value": "1"} for number in range(1001)]}), "spec.containers[0]: env has 1001 entries; 1000 are the most"),
+        (
+            pod({"volumeMounts": [{"name": "v", "mountPath": f"/{number}"} for number in range(1001)]}),
+            "spec.containers[0]: volumeMounts has 1001 entries; 1000 are the most",
+        ),
+        (pod(env("NCCL_IB_HCA", "q," * 256)), "spec.containers[0].env: NCCL_IB_HCA lists 257 names; 256 are the most"),
+        (pod({"command": ["NCCL_SOCKET_IFNAME=" + "q," * 256]}), "spec.containers[0].command: NCCL_SOCKET_IFNAME lists 257 names; 256 are the most"),
+    ],
+    ids=["volumes", "env", "volumeMounts", "hcas", "interfaces"],
+)
+def test_a_list_that_is_longer_than_any_is_refused_by_name(job: Data, seen: str) -> None:
+    (finding,) = lint([job])
+    assert (finding.check, finding.subject, finding.status) == ("job.read", "Pod a", "unknown")
+    assert finding.why == f"It can't be read: {seen}." and finding.remedy == "Correct it; kubectl apply --dry-run=server says more."
+
+
+def test_the_nearest_volume_is_looked_for_for_the_first_few_mounts() -> None:
+    mounts = [{"name": f"bacdfegh-{number}", "mountPath": f"/{number}"} for number in range(1000)]
+    jobs = [pod({"volumeMounts": mounts}, [{"name": f"abcdefgh-{number}"} for number in range(300)])] * 5
+    begin = time.process_time()
+    found = [item for item in of("job.volumes", lint(jobs)) if item.status == "fail"]
+    assert time.process_time() - begin < LIMIT
+    assert ["did you mean 'abcdefgh-" in item.expected for item in found] == [True] * MOST_HINTS + [False] * (5000 - MOST_HINTS)
+    assert found[-1].measured == "volume 'bacdfegh-999' is not there" and found[-1].remedy == "Add the volume, or correct its name."
+
+
+def test_no_node_repeats_a_list_of_hcas() -> None:
+    devices = {f"node-{number}": tuple(f"mlx5_{port}" for port in range(8)) for number in range(1000)}
+    world = JobSurroundings(nodes=(), attachments=(), claims=(), pods=(), enforced={}, devices=devices, errors=())
+    value = ",".join(f"q{number:03}{'x' * 4000}" for number in range(256))
+    found = [item for item in of("job.hcas", lint([pod(env("NCCL_IB_HCA", value))], (), world)) if " on node-" in item.subject]
+    assert len(found) == 1000 and max(len(item.why) + len(item.measured) for item in found) < 1200
+    short = of("job.hcas", lint([pod(env("NCCL_IB_HCA", ",".join(f"q{number}" for number in range(20))))], (), world))[0]
+    assert short.why.startswith("The node has no such HCA: q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11 and 8 more. NCCL passes over it")
+
+
+def test_the_nearest_node_is_looked_for_for_the_first_few_lines() -> None:
+    ground = Ground({f"gpu-worker-node-rack{number:03}": ("ens13",) for number in range(300)})
+    text = "\n".join(f"gpu-worker-nodes-rack{number % 300:03}-{number}:ens13:net1:10.{number >> 8}.{number & 255}.1" for number in range(10_000))
+    begin = time.process_time()
+    found = [item for item in lint_map("map", nic_map(text), ground) if item.check == "nic_map.netdevs"]
+    assert time.process_time() - begin < LIMIT
+    assert ["did you mean 'gpu-worker-node-rack" in item.expected for item in found] == [True] * MOST_HINTS + [False] * (10_000 - MOST_HINTS)
+    assert found[-1].measured == "no such node" and found[-1].remedy == "Correct the name, or remove the line."
