@@ -83,14 +83,6 @@ HCA_FAULTS: typing.Tuple[Fault, ...] = (
         "has the GUIDs it had",
     ),
     _fault(
-        "vf-unbound",
-        "the first VF of an HCA has no driver",
-        _VF + "[ ! -e $$pf/virtfn0/driver ] || bind unbind\n",
-        "has a VF without a driver",
-        _VF + "[ -e $$pf/virtfn0/driver ] || bind bind\n",
-        "has drivers for its VFs",
-    ),
-    _fault(
         "firmware-sriov-waits",
         "the firmware of an HCA has SR-IOV switched off for the next reset",
         _WAITS.format("SRIOV_EN=False"),
