@@ -184,6 +184,18 @@ def test_no_boot_loader_is_a_refusal_where_something_is_missing(bare: Node) -> N
     assert bare.run(arguments=WANTED)["refusal"] == "" and not bare.run(state="absent")["changed"]
 
 
+def test_what_we_have_set_is_told_also_where_the_tool_is_gone(bare: Node) -> None:
+    """A teardown takes nothing back there, and must not say that nothing is left."""
+    bare.write(RECORD, "iommu=pt\n")
+    left = bare.run(state="absent")
+    assert (left["changed"], left["arguments"]) == (False, ["iommu=pt"]) and "neither grubby nor update-grub" in left["refusal"]
+    # set by another tool than the one that is there now
+    bare.grubby("quiet")
+    bare.write(DROP_IN, 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX intel_iommu=on"\n')
+    (bare.root / RECORD).unlink()
+    assert bare.run(state="absent")["arguments"] == ["intel_iommu=on"]
+
+
 def test_an_image_based_system_is_left_to_its_own(bare: Node) -> None:
     bare.grubby()
     bare.write("run/ostree-booted", "")
