@@ -96,7 +96,7 @@ def test_a_pod_on_another_node_is_not_looked_into() -> None:
     made = pods(Api(of_ours, TAKEN))
     done: typing.Dict[str, typing.Tuple[RdmaPod, Resource]] = {}
     found = {"metadata": {"name": "p"}, "spec": {"nodeName": "evil"}, "status": {"phase": "Running"}}
-    made._judge_pod(RdmaPod("compute", "victim", "p", "linerate-measure"), found, {}, 0.0, False, done)
+    made._judge_pod(RdmaPod("compute", "victim", "p", "linerate-measure"), found, {}, (), 0.0, False, done)
     assert done["p"][0].cause == "taken" and done["p"][0].error == "the pod is on node evil; expected victim"
 
 
