@@ -63,7 +63,8 @@ TABLE: typing.Dict[str, str] = {
     "a user's job and its log, which are linted and shown, and run nothing": """
         Container name path sources requests limits capabilities mounts; NcclCommunicator name; NcclDevice name link reasons; NcclLog versions; NcclRank host
         bus_id; NcclProcess host version network oob_interface oob_address without_ib environment; NcclRoute via; NetworkRequest namespace name interface;
-        PodDevices name interfaces devices; PodTemplate path volumes memory_volumes claims account host_paths; Variable name value place""",
+        PodDevices name interfaces devices; PodTemplate path volumes memory_volumes claims account host_paths; Replaced limits by of; Variable name value
+        place""",
     "what a BMC tells of its own settings and of its model: written back to the same BMC alone, in JSON": """
         Bios attributes registry apply_times; BiosAttribute name current pending; BiosJob id; BiosValue value; Condition attribute value; Dependency property;
         Entry name display_name values; NodeBios vendor model version registry apply_times; Registry path; System vendor model version serial resets""",

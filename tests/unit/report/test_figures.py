@@ -230,7 +230,8 @@ def test_hostile_names_change_no_element(name: str) -> None:
     assert not {"\u202e", "\u2066", "\x00", "\x1b", "\ud800"} & set(hostile)
 
 
-@hypothesis.given(some.text(max_size=20))
+# a name with more signs before its first letter than any is marked in no drawing
+@hypothesis.given(some.text(max_size=20).map("n{}".format))
 @hypothesis.settings(max_examples=examples(25))
 def test_any_name_changes_no_element(name: str) -> None:
     world = World(nodes=2, rails=1, on_leaf=1, rounds=1, cut=(0, 1))
