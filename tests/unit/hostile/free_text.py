@@ -19,7 +19,7 @@ TABLE: typing.Dict[str, str] = {
         runs unread;
         FabricNode description; Facts unmade roll_error; Failure evidence; FeatureDiscovery unread; Finding check subject measured expected why remedy; Hca
         node_description unread; HcaFirmware settings_from not_asked errors; HelmFacts error; HostConfig what refusal; ImageFacts errors; InstallPlan message;
-        Inventory refused; InventoryNode error; KubeletStand error reached; LayerEnd binding; LeftArguments error;
+        Inventory refused; InventoryNode error; KubeletStand error reached; LayerEnd binding;
         LayerStep why commands; Leftovers errors; LintFacts errors;
         LocalQueue inactive; LostManager description; MachinePool conditions message; ManagerPort error; Mark differences; MemlockProof evidence error;
         MirrorAnswer said; NcclProblem kind text place hosts; NicDevice message; NicDevices errors; NicMap broken; NicState reason message firmware; NodeBios
@@ -38,7 +38,6 @@ TABLE: typing.Dict[str, str] = {
     "names of the inventory and of the intent, which are the admin's: stage validate holds those of the intent against their forms": """
         AppliedObject fabric; ArchiveFacts place; CountedPair fabric client server node; EarlierPair fabric client server; FabricBandwidth fabric; Facts nodes
         hcas subnets topologies functions neighbours clocks by_pods platforms runtimes bioses firmware before plan servers pings stopped tunings
-        kernel_arguments
         kernel_settings variables held images; LayerEnd node; LintFacts held; MemlockProof fabric; NodeOutcome node; NodePlan node; NodeStep node; PairLayers
         fabric client server; PairResult fabric client server; PoolPlan nodes; RdmaPod fabric node; RoundPlan fabric; SyncNode fabric node; TuningSet nodes;
         Folder path; Address base query; Challenge realm service scope; Login basic token; JobNeeds kind queue; ImageSeen name; ImageReference repository host
@@ -70,7 +69,6 @@ TABLE: typing.Dict[str, str] = {
         Entry name display_name values; NodeBios vendor model version registry apply_times; Registry path; System vendor model version serial resets""",
     "a value of a tool or a file of the node, compared with a table and shown": """
         Boot boot machine;
-        LeftArguments value;
         Identity uuid serials; NodePlatform kernel_arguments; ObservedSettings value; ObservedText value; PortCounters counters wide; Reading value where;
         Report parameters; Setting next current default; NodeTuning rows""",
     "of the controller itself": """
