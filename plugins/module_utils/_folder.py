@@ -59,7 +59,8 @@ def changes_of(folder: FactFolder, stage: str) -> typing.List[str]:
     for source in CHANGES.get(stage, ()):
         there, value = _read(folder, start, source)
         if there and isinstance(source, OfNodes):
-            lines += [line for item in value.values() for line in item["value"] or ()]
+            # a node whose answer has another form is told of by the judgement
+            lines += [line for item in value.values() for line in item["value"] or () if isinstance(item["value"], list) and isinstance(line, str)]
         elif there:
             lines += value
     return list(dict.fromkeys(lines))

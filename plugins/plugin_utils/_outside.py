@@ -33,6 +33,7 @@ import typing
 from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
 
 try:
@@ -54,6 +55,8 @@ _ACTED_ON = frozenset(
     | {"attempts", "retries", "censored", "item", "ansible_loop", "ansible_loop_var", "ansible_index_var"}
 )
 _INTERNAL = "_ansible_"
+#: characters of the words about a lost connection
+_MOST_LOSS = 4000
 #: an action plugin asks with it that its result is not shown. The answer of a module never has it [ansible-core vars/clean.py, remove_internal_keys]
 _NO_LOG = "_ansible_no_log"
 #: keys that ansible-core takes for true or false
@@ -181,7 +184,8 @@ def marked_loss() -> typing.Iterator[None]:
     try:
         yield
     except AnsibleConnectionFailure as error:
-        raise Unreachable(str(error)) from error
+        # what a host says before the login may have any length; ansible-core shows the error that led to this one as it is
+        raise Unreachable(escape.line(cut(str(error), _MOST_LOSS))) from None
 
 
 @contextlib.contextmanager

@@ -150,6 +150,11 @@ class FabricNode:
     lid: typing.Optional[int] = None
     aggregation: bool = False
 
+    @property
+    def called(self) -> str:
+        """What a reader calls it: its description, of which the IBA has 64 bytes; without one its GUID."""
+        return self.description.strip()[:64] or self.guid
+
 
 @dataclasses.dataclass(frozen=True)
 class Topology:

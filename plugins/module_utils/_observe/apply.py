@@ -12,7 +12,7 @@ import typing
 from .._model.apply import FOREIGN, UNREAD, AppliedObject, Leftovers
 from .._model.marks import MANAGER, is_ours
 from .._model.measuring import NAMESPACE as MEASURING
-from .foreign import objects_of_others
+from .foreign import Kept, objects_of_others
 from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of
 
 #: of server-side apply
@@ -158,6 +158,8 @@ def _admits_privileged(namespace: Resource) -> bool:
 
 #: of the limit of one wait, how much the waits of a removal may take together
 _ALL_WAITS = 2.0
+#: seconds that each kind is waited for at least
+_LEAST_WAIT = 60.0
 _Left = typing.TypeVar("_Left")
 
 
@@ -166,10 +168,11 @@ class Waits:
 
     :param limit: seconds of one wait
     :param pause: sleeps; given in, as ``clock``, so that a test needs no time
+    :param least: seconds that each wait has, whatever the others took
     """
 
-    def __init__(self, limit: float, clock: Clock, pause: typing.Callable[[float], None]) -> None:
-        self._limit, self._clock, self._pause = limit, clock, pause
+    def __init__(self, limit: float, clock: Clock, pause: typing.Callable[[float], None], least: float = 0.0) -> None:
+        self._limit, self._clock, self._pause, self._least = limit, clock, pause, min(least, limit)
         self._rest = _ALL_WAITS * limit
 
     def await_gone(self, look: typing.Callable[[], _Left]) -> _Left:
@@ -181,7 +184,7 @@ class Waits:
         while True:
             left = look()
             waited = self._clock() - begin
-            if not left or waited >= min(self._limit, self._rest):
+            if not left or waited >= max(self._least, min(self._limit, self._rest)):
                 # also of what went: whoever plants objects may have each of them go right before the limit
                 self._rest -= waited
                 return left
@@ -218,7 +221,8 @@ def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Cloc
     :raises ApiError: the server cannot be reached, or does not let us list
     """
     outcomes: typing.List[Outcome] = []
-    waits = Waits(removal.limit, clock, pause)
+    # pods end before what they use goes, also where somebody has planted objects that never do
+    waits = Waits(removal.limit, clock, pause, _LEAST_WAIT)
     for kind in removal.kinds:
         found = _list(cluster, kind, removal)
         kept = {} if check_mode or kind != "Namespace" else dict(_kept(cluster, found, removal.limit, clock, pause))
@@ -241,8 +245,13 @@ def _kept(
     What is being deleted in them is awaited until one and the same moment: who plants many namespaces holds up nothing longer than who plants one.
     """
     end = clock() + limit
-    for item in (item for item in namespaces if "deletionTimestamp" not in item["metadata"]):
-        kept = objects_of_others(cluster, item["metadata"]["name"], max(0.0, end - clock()), clock, pause)
+    # what the collection measures in first: anybody may make a namespace with its label, and each look asks for all that there is
+    mine = sorted(namespaces, key=lambda item: item["metadata"]["name"] != MEASURING)
+    for item in (item for item in mine if "deletionTimestamp" not in item["metadata"]):
+        if clock() >= end + limit:
+            kept: typing.Optional[Kept] = Kept(unread=(f"what is in it, since the look at {len(mine)} namespaces took too long",))
+        else:
+            kept = objects_of_others(cluster, item["metadata"]["name"], max(0.0, end - clock()), clock, pause)
         if kept is not None:
             applied = dataclasses.replace(_labelled(item), action="refused", reason=FOREIGN if kept.objects else UNREAD, refusal=str(kept))
             yield applied.name, Outcome(applied, stable(item), stable(item))

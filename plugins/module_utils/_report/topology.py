@@ -231,7 +231,7 @@ def _is_bad(graph: _Graph, link: _Link, said: _Said, bad_hcas: typing.Container[
 
 
 def _called(node: FabricNode) -> str:
-    return node.description.strip() or node.guid
+    return node.called
 
 
 def _row(

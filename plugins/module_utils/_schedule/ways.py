@@ -107,7 +107,7 @@ class Ways:
         self.directions: typing.List[Direction] = []
         self.leaves: typing.Dict[str, typing.List[int]] = {}
         self._tables = {table.guid: table for table in tables}
-        self._names = {node.guid: node.description.strip() or node.guid for node in topology.nodes}
+        self._names = {node.guid: node.called for node in topology.nodes}
         self._end_of = {end.guid: number for number, end in enumerate(self.ends)}
         self._numbers = {(end.rail, end.node): number for number, end in enumerate(self.ends)}
         self.switches = {node.guid for node in topology.nodes if node.kind == "Switch"}
@@ -135,6 +135,10 @@ class Ways:
     def _add(self, link: Link) -> None:
         near, far = _port(link.a), _port(link.b)
         if any(guid not in self.switches and guid not in self._end_of for guid, _number in (near, far)):
+            return
+        ends = [self._end_of[guid] for guid, _number in (near, far) if guid in self._end_of]
+        if near in self._out or far in self._out or any(self._up[end] >= 0 for end in ends):
+            # a port has one cable: a node that tells of thousands would have each of them planned for
             return
         gbps = link.width * LANE_GBPS[link.speed] if link.width and link.speed in LANE_GBPS else None
         gbps = next((self.cables[guid].gbps for guid, _number in (near, far) if guid in self.cables), gbps)
@@ -166,7 +170,8 @@ class Ways:
                 near = {other for switch in above[leaf] for other in below[switch]} | (above[leaf] & self.leaves.keys())
                 todo += sorted(near - seen)
                 seen |= near
-            result.append(tuple(leaf for leaf in self.leaves if leaf in set(pod)))
+            here = set(pod)
+            result.append(tuple(leaf for leaf in self.leaves if leaf in here))
         return tuple(result)
 
     def test(self, rail: int, source: str, target: str, target_rail: typing.Optional[int] = None) -> typing.Optional[typing.Tuple[int, int]]:

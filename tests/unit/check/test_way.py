@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import typing
 
@@ -151,7 +152,11 @@ def test_leaves_that_a_port_of_ours_makes_by_many_cables_are_none() -> None:
     membership, topology = made_up((1, 2), ours=(1,))
     port = next(link.a for link in topology.links if link.a.kind == "Ca")
     more = [FabricNode("Switch", switch(number), f"switch-{number}", 65) for number in range(100, 16_100)]
-    cables = [Link(port, LinkEnd("Switch", node.guid, 1), 4, "NDR") for node in more]
+    # by the same port, and by ports that it does not have
+    cables = [
+        Link(dataclasses.replace(port, port=1 if number % 2 else number), LinkEnd("Switch", node.guid, 1), 4, "NDR")
+        for number, node in enumerate(more, start=2)
+    ]
     row = [Link(LinkEnd("Switch", one.guid, 2), LinkEnd("Switch", other.guid, 3), 4, "NDR") for one, other in zip(more, more[1:])]
     way = Way(membership, Topology((*topology.nodes, *more), (*topology.links, *cables, *row)))
     assert way.leaves == {switch(1)}
@@ -163,3 +168,9 @@ def test_a_fabric_of_more_distances_than_memory_holds_is_taken_for_ours() -> Non
     began = time.monotonic()
     assert tree(*row, ours=leaves, others=[10_000 + number for number in leaves])[1] == set(row)
     assert time.monotonic() - began < 30
+
+
+def test_of_a_description_the_first_64_characters_are_told() -> None:
+    """The IBA has no more. A node that makes one up would have it written into each finding about a link."""
+    assert FabricNode("Switch", "0x01", " leaf-1 ", 65).called == "leaf-1" and FabricNode("Switch", "0x01", " ", 65).called == "0x01"
+    assert FabricNode("Switch", "0x01", "x" * 60_000, 65).called == "x" * 64

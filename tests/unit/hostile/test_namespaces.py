@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LABEL, OWN
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import apply
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, remove_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.foreign import objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
@@ -214,7 +215,29 @@ def test_many_planted_namespaces_hold_up_a_teardown_no_longer_than_one(api: Api)
     assert api.now <= 2 * removal.limit
 
 
-def test_objects_of_a_tenant_with_our_label_hold_up_a_teardown_for_no_longer_than_two_waits() -> None:
+def test_namespaces_that_take_too_long_to_look_through_stay_and_are_told(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look asks for all that the API server has: 1,000 planted namespaces would take most of an hour."""
+    for number in range(20):
+        name = f"a-planted-{number}"
+        api._objects["/api/v1/namespaces"][name] = {"metadata": {"name": name, "uid": name, "labels": OURS, "resourceVersion": "1"}}
+        for path in [path for path in api._objects if f"/namespaces/{NAME}/" in path]:
+            api._objects[path.replace(f"/namespaces/{NAME}/", f"/namespaces/{name}/")] = {}
+    looked: typing.List[str] = []
+
+    def slow(cluster: Cluster, namespace: str, *_given: typing.Any) -> None:
+        looked.append(namespace)
+        api.now += 5
+
+    monkeypatch.setattr(apply, "objects_of_others", slow)
+    removal = Removal(("Namespace",), "app.kubernetes.io/managed-by=linerate.rdma", limit=10)
+    outcomes = {item.applied.name: item.applied for item in remove_all(FakeApi.client(api.url), removal, False, lambda: api.now, api.pause)}
+    assert looked[0] == NAME and len(looked) == 4 and outcomes[NAME].action == "deleted"
+    left = [item for name, item in outcomes.items() if name not in looked]
+    assert len(left) == 17 and {(item.action, item.reason) for item in left} == {("refused", "Unread")} and "took too long" in left[0].refusal
+
+
+def test_objects_of_a_tenant_with_our_label_hold_up_a_teardown_for_two_waits_and_a_minute_for_each_kind() -> None:
+    """A minute, since the pods that end have to be gone before what they use goes."""
     kinds = ("PyTorchJob", "TrainJob", "TrainingRuntime", "Pod", "NetworkAttachmentDefinition", "ConfigMap")
     now = [0.0]
 
@@ -228,7 +251,7 @@ def test_objects_of_a_tenant_with_our_label_hold_up_a_teardown_for_no_longer_tha
 
     removal = Removal(kinds, "app.kubernetes.io/managed-by=linerate.rdma", limit=300)
     outcomes = remove_all(typing.cast(Cluster, Planted()), removal, False, lambda: now[0], lambda seconds: now.__setitem__(0, now[0] + seconds))
-    assert now[0] <= 2.1 * removal.limit and [item.applied.reason for item in outcomes] == ["Remains"] * len(kinds)
+    assert now[0] <= 2.1 * removal.limit + 60 * len(kinds) and [item.applied.reason for item in outcomes] == ["Remains"] * len(kinds)
 
 
 def test_what_openshift_ai_and_pipelines_make_in_each_namespace_is_nobody_s_data() -> None:

@@ -16,6 +16,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 import yaml
+from ansible.errors import AnsibleConnectionFailure
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
@@ -31,6 +32,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report import marku
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, marked_loss
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import lines_of
 
@@ -199,3 +201,11 @@ def test_what_a_node_says_is_no_template_of_the_proposal(text: str) -> None:
     proposal = Proposal(Sections((Section((("devices", Value((text, "mlx5_0"), "")), ("name", Value(text, ""))), ""),), ""), Section((), ""))
     lines = [line for line in render(proposal).splitlines() if "{" in line and "rdma_cluster" not in line]
     assert len(lines) == 2 and all("!unsafe" in line for line in lines)
+
+
+def test_what_a_host_says_before_the_login_is_one_line_and_short() -> None:
+    banner = HOSTILE + "x" * 1_000_000
+    with pytest.raises(Unreachable) as raised, marked_loss():
+        raise AnsibleConnectionFailure(f"Make sure this host can be reached over ssh: {banner}")
+    shown = str(raised.value)
+    assert is_harmless(shown) and "\n" not in shown and len(shown) < 5000 and raised.value.__suppress_context__

@@ -296,6 +296,9 @@ def test_another_run_looks_again(tmp_path: pathlib.Path, folder: FactFolder) -> 
 def test_changes_are_what_the_facts_tell_and_none_twice(folder: FactFolder) -> None:
     folder.write("containerd", "worker-1", {"limit": "8", "changes": ["drop-in of containerd on worker-1"]})
     folder.write("containerd", "worker-2", error="unreachable")
+    # answers of another form, which the judgement refuses by the name of the node
+    folder.write("containerd", "worker-3", {"limit": "8", "changes": 5})
+    folder.write("containerd", "worker-4", {"limit": "8", "changes": [{"a": 1}]})
     folder.write("cluster_policy", value={"changes": ["ClusterPolicy gpu", "ClusterPolicy gpu"]})
     assert changes_of(folder, "host") == ["drop-in of containerd on worker-1", "ClusterPolicy gpu"]
     assert changes_of(folder, "discover") == changes_of(folder, "bandwidth") == []

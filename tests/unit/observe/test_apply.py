@@ -402,3 +402,18 @@ def test_objects_that_go_right_before_the_limit_cost_no_more_together_than_those
         begin = now[0]
         waits.await_gone(functools.partial(lambda begun: now[0] < begun + 299, begin))
     assert now[0] <= 2 * 300 + 1
+
+
+def test_each_wait_has_its_least_time_whatever_the_others_took() -> None:
+    """Two planted objects that never go must not take the time in which pods end, before what they use is deleted."""
+    now = [0.0]
+
+    def pause(seconds: float) -> None:
+        now[0] += seconds
+
+    waits = Waits(300.0, lambda: now[0], pause, 60.0)
+    assert waits.await_gone(lambda: "planted") and waits.await_gone(lambda: "planted")
+    begin = now[0]
+    assert not waits.await_gone(lambda: now[0] < begin + 30)
+    begin = now[0]
+    assert waits.await_gone(lambda: "planted") and 60 <= now[0] - begin <= 61

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states, wanted_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS, BiosState, NodeBios
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.keys import is_name
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import parse
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resources import bios as bios_of
@@ -75,3 +76,24 @@ def test_spellings_of_names(key: typing.Any, name: str) -> None:
 @pytest.mark.parametrize("name", ["Slot3SRIOVSupport", "SR-IOVSupportHelp", "SRIOVSupport_00470048", "IntelVirtualizationTechnology", "Sriov_0047", ""])
 def test_names_of_other_things(name: str) -> None:
     assert not any(is_name(key, name) for key in KEYS)
+
+
+def of_registry(attributes: int, rules: int, name: str = "Sriov") -> typing.Dict[str, typing.Any]:
+    """A registry of so many attributes with one name, or with names of their own, and of so many rules about the first."""
+    rule = {"MapToValue": "true", "MapToProperty": "Hidden", "MapToAttribute": "Sriov"}
+    rule["MapFrom"] = [{"MapFromProperty": "CurrentValue", "MapFromCondition": "EQU", "MapFromAttribute": "Other", "MapFromValue": "On"}]  # type: ignore[assignment]
+    rows = [{"AttributeName": name.format(number), "DisplayName": "SR-IOV Support"} for number in range(attributes)]
+    return {"RegistryEntries": {"Attributes": rows, "Dependencies": [{"Dependency": rule}] * rules}}
+
+
+def test_a_registry_has_each_attribute_once() -> None:
+    (entry,) = parse(of_registry(30_000, 1), "/registry").entries
+    assert (entry.name, len(entry.dependencies)) == ("Sriov", 1)
+
+
+@pytest.mark.parametrize(("attributes", "rules", "name"), [(1, 65, "Sriov"), (301, 1, "Sriov{}")])
+def test_a_registry_with_more_than_any_is_refused(attributes: int, rules: int, name: str) -> None:
+    """One read of it would take most of an hour."""
+    with pytest.raises(ParseError, match="at most"):
+        parse(of_registry(attributes, rules, name), "/registry")
+    parse(of_registry(attributes - (attributes > 1), min(rules, 64), name), "/registry")

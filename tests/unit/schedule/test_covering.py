@@ -212,3 +212,13 @@ def test_a_topology_that_tells_each_link_many_times_is_no_longer_way() -> None:
     assert ways.feeders(row[30].guid, 1) == (0,)
     # no way has so many links; the target's own cable leads here as well
     assert ways.feeders(row[-1].guid, 1) == (1,)
+
+
+def test_an_end_has_one_cable_whatever_a_node_tells() -> None:
+    """A node that tells of a cable from its HCA to each of thousands of switches would have rounds planned for each of them."""
+    topology, tables, ends = parts([4, 4], 2)
+    known = Ways(topology, tables, ends)
+    made_up = [FabricNode("Switch", f"0x{0xF00000 + number:016x}", "made up", 65, 900) for number in range(5000)]
+    cables = [Link(LinkEnd("Ca", ends[0].guid, 2 + number, 1, ends[0].guid), LinkEnd("Switch", node.guid, 1), 4, "NDR") for number, node in enumerate(made_up)]
+    ways = Ways(Topology((*topology.nodes, *made_up), (*topology.links, *cables)), tables, ends)
+    assert len(ways.directions) == len(known.directions) and ways.leaves == known.leaves

@@ -29,7 +29,7 @@ class Names:
     """How a reader calls what a topology shows: by description, without one by GUID."""
 
     def __init__(self, topology: typing.Optional[Topology]) -> None:
-        self._nodes = {node.guid: (node.kind, node.description.strip() or node.guid) for node in topology.nodes} if topology else {}
+        self._nodes = {node.guid: (node.kind, node.called) for node in topology.nodes} if topology else {}
         self._ports = {end.port_guid: end.guid for link in topology.links for end in (link.a, link.b) if end.port_guid} if topology else {}
         self._lids = {end.lid: end.guid for link in topology.links for end in (link.a, link.b) if end.lid} if topology else {}
 

@@ -204,8 +204,8 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> typing.List[Finding]:
 
 
 def _island(port: str, topology: Topology, expected: str) -> Finding:
-    switches = [node.description.strip() or node.guid for node in topology.nodes if node.kind == "Switch"]
-    hcas = [node.description.strip() or node.guid for node in topology.nodes if node.kind == "Ca" and not node.aggregation]
+    switches = [node.called for node in topology.nodes if node.kind == "Switch"]
+    hcas = [node.called for node in topology.nodes if node.kind == "Ca" and not node.aggregation]
     measured = f"{len(switches)} switches and {len(hcas)} HCAs cut off"
     if not switches:
         why = f"From {port}, whose own link is up, one sees no switch: the switch's port at the other end of the cable is not up."

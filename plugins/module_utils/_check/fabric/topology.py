@@ -501,7 +501,7 @@ def _check_foreign(fabric: Fabric, membership: Membership, topology: Topology, w
         named = hosts.get(host_of(node.description), ())
         if not named:
             continue
-        owner, subject, measured = " or ".join(named), f"{' or '.join(named)} {node.guid}", f"'{node.description}' in the topology"
+        owner, subject, measured = " or ".join(named), f"{' or '.join(named)} {node.guid}", f"'{node.called}' in the topology"
         members = {name: membership.members.get(name, ()) for name in named}
         if all(len(found) == wanted and all(member.port is not None and member.port.guid in ends for member in found) for found in members.values()):
             why = (

@@ -38,11 +38,14 @@ class Way:
         with_ours: typing.Set[str] = set()
         between = []
         self.ours: typing.Set[End] = set()
+        cabled: typing.Set[str] = set()
         for link in topology.links:
             a, b = end_of(link.a), end_of(link.b)
-            if a in self.far or b in self.far:
-                # a port has one cable: who tells of a second one makes leaves up
+            mine = {a[0], b[0]} & ours
+            if a in self.far or b in self.far or mine & cabled:
+                # a port has one cable, whatever its number: who tells of a second one makes leaves up
                 continue
+            cabled |= mine
             self.far[a], self.far[b] = b, a
             for end, place in ((link.a, a), (link.b, b)):
                 if end.lid is not None:
@@ -53,7 +56,7 @@ class Way:
                 switches = {end.guid for end in (link.a, link.b) if end.kind == "Switch"}
                 if not {link.a.guid, link.b.guid} & inside:
                     with_hcas |= switches
-                if {a[0], b[0]} & ours:
+                if mine:
                     with_ours |= switches
                     self.ours |= {a, b}
         self.leaves = with_ours

@@ -39,7 +39,7 @@ def places(membership: Membership, topologies: Topologies) -> typing.Dict[typing
     if topology is None:
         return {(name, member.hca.name): Place(name, member.hca.name, member.rail) for name, members in membership.members.items() for member in members}
     ends = far_ends(topology)
-    names = {node.guid: node.description.strip() or node.guid for node in topology.nodes}
+    names = {node.guid: node.called for node in topology.nodes}
     return {(name, member.hca.name): _place(name, member, ends, names) for name, members in membership.members.items() for member in members}
 
 

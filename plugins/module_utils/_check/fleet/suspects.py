@@ -111,7 +111,7 @@ def links_of(element: Element, topology: typing.Optional[Topology]) -> str:
     """The links that are meant by uplinks and leaves, with the port at each end; empty for other kinds, and without a topology."""
     if topology is None or element.kind not in ("uplinks", "leaves"):
         return ""
-    names = {node.guid: node.description.strip() or node.guid for node in topology.nodes}
+    names = {node.guid: node.called for node in topology.nodes}
     far: typing.Dict[str, typing.Set[str]] = {name: set() for name in element.name.split(_WAY)}
     links = []
     for link in topology.links:

@@ -66,8 +66,11 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and carries_rdma(fabric)]
     members = _members(fabrics, facts)
     ranks = [rank for communicator in facts.log.communicators for rank in communicator.ranks]
-    for host in dict.fromkeys([*(process.host for process in facts.log.processes), *(rank.host for rank in ranks)]):
-        findings.append(_oob(host, [process for process in facts.log.processes if process.host == host], several))
+    by_host: typing.Dict[str, typing.List[NcclProcess]] = {}
+    for process in facts.log.processes:
+        by_host.setdefault(process.host, []).append(process)
+    for host in dict.fromkeys([*by_host, *(rank.host for rank in ranks)]):
+        findings.append(_oob(host, by_host.get(host, []), several))
         if not several:
             findings.append(_one_host(host))
             continue

@@ -58,7 +58,10 @@ _PART = re.compile(r"\[[0-9]+\] ?([^\s:,]{1,64}):[0-9]{1,3}/(IB|RoCE)")
 _NETDEV = re.compile(r"\[([0-9]{1,4})\]([^\s:\[\]]{1,64}):\S{1,100}<[0-9]{1,9}>")
 _MADE = re.compile(r"NET/IB : Made virtual device \[([0-9]{1,4})\] name=(\S{1,500}) speed=.*")
 _DIRECT = re.compile(r"NET/([^/]{1,64}) : GPU Direct RDMA (Enabled|Disabled) for HCA ([0-9]{1,4}) '([^']{1,500})'(?: \((.{1,100})\))?")
-_DISTANCE = re.compile(r"GPU Direct RDMA Disabled for GPU.{1,80}?(?:HCA |NET/[0-9]+-)([0-9a-f]{1,16}).{0,60}?\(.{0,60}?(distance [0-9]+ > [0-9]+)\)")
+_DISTANCE = re.compile(
+    r"GPU Direct RDMA Disabled for GPU.{1,80}?(?:HCA |NET/[0-9]{1,9}-)([0-9a-f]{1,16}).{0,60}?\(.{0,60}?"
+    r"(distance [0-9]{1,9} > [0-9]{1,9})\)"
+)
 _SET = re.compile(r"(NCCL_[A-Z0-9_]{1,100}) set(?: by environment)? to (.{1,500}?)\.?")
 
 _SIDES: typing.Dict[typing.Optional[str], typing.Literal["send", "receive", ""]] = {"send": "send", "receive": "receive", None: ""}

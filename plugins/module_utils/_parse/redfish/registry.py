@@ -15,6 +15,8 @@ from .resource import Data, inner, is_path, last, mapping, rows, text_at
 _PREFIX = "biosattributeregistry"
 #: of the name of an attribute, and of what the screen calls it, where real ones have 60 at most
 _MOST_LETTERS = 256
+#: attributes that belong to a key, where a real BIOS has some 30, and rules of one of them, where it has a few
+_MOST_WANTED, _MOST_RULES = 300, 64
 _READ_ONLY = ("ReadOnly", "GrayOut")
 
 
@@ -131,7 +133,12 @@ def parse(data: Data, path: str) -> Registry:
     # a BMC that has a job for its BIOS, or is locked down, calls all of them read-only: that is its state, not the registry's
     locked = all(row.get("ReadOnly") is True for row in found)
     rules = _dependencies(entries.get("Dependencies"))
-    return Registry(path, tuple(_entry(row, locked, tuple(rules.get(row["AttributeName"], ()))) for row in found if _is_wanted(row)))
+    # each by its name: one that is there twice would be looked at with all of its rules each time
+    wanted = {row["AttributeName"]: row for row in reversed(found) if _is_wanted(row)}
+    if len(wanted) > _MOST_WANTED or any(len(rules.get(name, ())) > _MOST_RULES for name in wanted):
+        told = f"{len(wanted)} attributes, of which one has {max(len(rules.get(name, ())) for name in wanted)} rules"
+        raise ParseError(f"registry {path}", told, f"{_MOST_WANTED} attributes of the kind that is asked for, with {_MOST_RULES} rules each, at most")
+    return Registry(path, tuple(_entry(row, locked, tuple(rules.get(name, ()))) for name, row in reversed([*wanted.items()])))
 
 
 def _is_wanted(row: Data) -> bool:
