@@ -207,8 +207,10 @@ from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, client_of, cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._credentials import Credentials, credentials
+from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer, Container
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import Limits, run
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_ANSWER
@@ -320,4 +322,4 @@ class Connection(ConnectionBase):
 
 
 def _words(answer: Answer) -> str:
-    return answer.stderr.decode(errors="replace").strip() or f"exit code {answer.rc}"
+    return escape.line(cut(answer.stderr.decode(errors="replace").strip(), 2000)) or f"exit code {answer.rc}"

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import base64
 import datetime
+import html
 import http.client
 import io
+import json
 import os
 import re
 import socket
@@ -283,7 +285,9 @@ def _without_secrets(words: str, place: Address, login: Login) -> str:
     forms = {
         form for secret in bare for form in (secret, *(quote(secret, safe) for quote in (urllib.parse.quote, urllib.parse.quote_plus) for safe in ("", "/")))
     }
-    for secret in (f"{login.user}:{login.password}" if login.password else "", *bare):
+    # as XML and JSON escape it, and in hexadecimal digits
+    forms |= {form for secret in bare for form in (html.escape(secret), json.dumps(secret)[1:-1], secret.encode("utf-8", "surrogateescape").hex())}
+    for secret in (f"{login.user}:{login.password}" if login.password else "", f"Bearer {login.token}" if login.token else "", *bare):
         coded = base64.b64encode(secret.encode("utf-8", "surrogateescape")).decode("ascii")
         forms |= {form for one in (coded, coded.replace("+", "-").replace("/", "_")) for form in (one, one.rstrip("="), urllib.parse.quote(one, ""))}
     # the escapes of a percent-encoded text have letters of either case
