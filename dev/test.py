@@ -92,23 +92,19 @@ class Run:
         with idle_group() as group:
             places = {MEANWHILE: ALONE} if group is None else {}
             at = {place: [part for part in chosen if places.get(part.place, part.place) == place] for place in (BESIDE, ALONE, MEANWHILE, LAB, END)}
-            failed = self._all_of(at[BESIDE], at[ALONE], None)
+            with contextlib.ExitStack() as stack:
+                waits = [stack.enter_context(self.beside(part)) for part in at[BESIDE]]
+                failed = self._first(at[ALONE]) or _first_of(waits)
             if failed:
                 return failed
-            try:
-                failed = self._all_of(at[MEANWHILE], at[LAB], group)
-            finally:
-                ends = [self.part(part) for part in at[END]]
-            return failed or next((log for log in ends if log), None)
-
-    def _all_of(self, beside: typing.Iterable[Part], parts: typing.Iterable[Part], group: Group) -> Failed:
-        """Run parts one after the other, and others beside them.
-
-        :param group: in which those others are
-        """
-        with contextlib.ExitStack() as stack:
-            waits = [stack.enter_context(self.beside(part, group)) for part in beside]
-            return self._first(parts) or next((log for log in (wait() for wait in waits) if log), None)
+            with contextlib.ExitStack() as stack:
+                waits = [stack.enter_context(self.beside(part, group)) for part in at[MEANWHILE]]
+                try:
+                    failed = self._first(at[LAB])
+                finally:
+                    # before the others are waited for: guests that nobody needs any more take two thirds of a processor each
+                    ends = [self.part(part) for part in at[END]]
+                return failed or next((log for log in ends if log), None) or _first_of(waits)
 
     def _first(self, parts: typing.Iterable[Part]) -> Failed:
         return next((log for log in map(self.part, parts) if log), None)
@@ -175,6 +171,10 @@ class Run:
         self.times.append(times.Time(name, round(wall, 1), round(processor, 1), cached, code != 0))
         say(f"== {name}{how}: {'ok' if code == 0 else f'FAILED with {code}'}, {wall:.0f} s")
         return log if code else None
+
+
+def _first_of(waits: typing.Iterable[typing.Callable[[], Failed]]) -> Failed:
+    return next((log for log in (wait() for wait in waits) if log), None)
 
 
 def _reap(process: subprocess.Popen[bytes]) -> float:

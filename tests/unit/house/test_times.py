@@ -120,7 +120,7 @@ def test_what_takes_no_processor_from_guests_runs_beside_the_lab_and_else_before
     monkeypatch.setattr(test, "within", within)
     chosen = [part_of("long", "import time\ntime.sleep(0.5)", MEANWHILE), part_of("alone", ""), part_of("on", "", LAB), part_of("down", "", END)]
     assert run.run(chosen) is None
-    assert [time.part for time in run.times] == (["alone", "on", "long", "down"] if grouped else ["long", "alone", "on", "down"])
+    assert [time.part for time in run.times] == (["alone", "on", "down", "long"] if grouped else ["long", "alone", "on", "down"])
     assert [words[:4] for words in asked] == ([("/group", "nice", "-n", "19")] if grouped else [])
 
 
@@ -128,7 +128,7 @@ def test_what_fails_beside_the_lab_fails_the_run_and_the_lab_is_taken_down(run: 
     monkeypatch.setattr(test, "idle_group", lambda: contextlib.nullcontext(pathlib.Path("/group")))
     monkeypatch.setattr(test, "within", lambda _group, command: tuple(command))
     log = run.run([part_of("wrong", "raise SystemExit(3)", MEANWHILE), part_of("on", "", LAB), part_of("down", "", END)])
-    assert log is not None and log.name == "test-wrong.log" and [time.part for time in run.times] == ["on", "wrong", "down"]
+    assert log is not None and log.name == "test-wrong.log" and [time.part for time in run.times] == ["on", "down", "wrong"]
 
 
 def test_a_group_is_made_only_where_there_are_groups(tmp_path: pathlib.Path) -> None:
