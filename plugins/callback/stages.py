@@ -347,9 +347,9 @@ class CallbackModule(Default):
         dumped = super()._dump_results(*found, **how)
         return escape.visible(dumped, "\n\t") if isinstance(dumped, str) else dumped
 
-    def _get_diff(self, difference: typing.Any) -> typing.Any:
+    def _get_diff(self, difflist: typing.Any) -> typing.Any:
         # before it has the colours, which do not print either
-        return super()._get_diff(escaped(difference))
+        return super()._get_diff(escaped(difflist))
 
     def _get_item_label(self, result: typing.Any) -> typing.Any:
         return escaped(super()._get_item_label(result))

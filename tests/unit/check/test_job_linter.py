@@ -647,7 +647,7 @@ def test_a_job_that_can_t_be_read_does_not_hide_the_next() -> None:
     assert shown(found) == [("job.read", "unknown")]
 
 
-REPLACED = [*yaml.safe_load_all((FIXTURES.parent / "public/trainjob-resources.yaml").read_text())]
+REPLACED = [*yaml.safe_load_all((FIXTURES.parent / "public/trainjob-resources.txt").read_text())]
 BY = "TrainJob train spec.trainer.resourcesPerNode"
 
 
