@@ -158,6 +158,8 @@ def _admits_privileged(namespace: Resource) -> bool:
 
 #: of the limit of one wait, how much the waits of a removal may take together
 _ALL_WAITS = 2.0
+#: seconds in which namespaces are looked through at least
+_LOOKS = 600.0
 #: seconds that each kind is waited for at least
 _LEAST_WAIT = 60.0
 _Left = typing.TypeVar("_Left")
@@ -248,7 +250,7 @@ def _kept(
     # what the collection measures in first: anybody may make a namespace with its label, and each look asks for all that there is
     mine = sorted(namespaces, key=lambda item: item["metadata"]["name"] != MEASURING)
     for item in (item for item in mine if "deletionTimestamp" not in item["metadata"]):
-        if clock() >= end + limit:
+        if clock() >= end + max(limit, _LOOKS):
             kept: typing.Optional[Kept] = Kept(unread=(f"what is in it, since the look at {len(mine)} namespaces took too long",))
         else:
             kept = objects_of_others(cluster, item["metadata"]["name"], max(0.0, end - clock()), clock, pause)

@@ -226,7 +226,7 @@ def test_namespaces_that_take_too_long_to_look_through_stay_and_are_told(api: Ap
 
     def slow(cluster: Cluster, namespace: str, *_given: typing.Any) -> None:
         looked.append(namespace)
-        api.now += 5
+        api.now += 200
 
     monkeypatch.setattr(apply, "objects_of_others", slow)
     removal = Removal(("Namespace",), "app.kubernetes.io/managed-by=linerate.rdma", limit=10)
