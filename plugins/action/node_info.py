@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 import typing
 
@@ -40,7 +41,7 @@ class ActionModule(Observer):
     _node = ""
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
-        """What is asked is compared with facts of the folder."""
+        """Keep the folder and the node: each answer is compared with facts of both."""
         self._folder, self._node = folder, node
         return given
 
@@ -72,9 +73,7 @@ class ActionModule(Observer):
         def say(line: str) -> None:
             Display().display(f"  {escape.line(self._node)}: {escape.line(line)}")
 
-        def look() -> Result:
-            return self._ask_once(arguments, task_vars)
-
+        look = functools.partial(self._ask_once, arguments, task_vars)
         return poll(look, lost, "it has all that it had", self._wait, LOOK_AGAIN_SECONDS, time.monotonic, time.sleep, say)
 
     def _ask_once(self, arguments: Result, task_vars: Variables) -> Result:

@@ -303,7 +303,7 @@ def _interfaces(scope: Scope) -> typing.Iterator[Finding]:
             check,
             subject,
             FAIL,
-            cut(setting.value, _SHOWN),
+            value,
             f"{expected}: {shown}",
             why,
             "Name the interfaces of the annotation: net1, net2 ..., or @name behind it.",
