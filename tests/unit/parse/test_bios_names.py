@@ -80,8 +80,8 @@ def test_names_of_other_things(name: str) -> None:
 
 def of_registry(attributes: int, rules: int, name: str = "Sriov") -> typing.Dict[str, typing.Any]:
     """A registry of so many attributes with one name, or with names of their own, and of so many rules about the first."""
-    rule = {"MapToValue": "true", "MapToProperty": "Hidden", "MapToAttribute": "Sriov"}
-    rule["MapFrom"] = [{"MapFromProperty": "CurrentValue", "MapFromCondition": "EQU", "MapFromAttribute": "Other", "MapFromValue": "On"}]  # type: ignore[assignment]
+    condition = {"MapFromProperty": "CurrentValue", "MapFromCondition": "EQU", "MapFromAttribute": "Other", "MapFromValue": "On"}
+    rule = {"MapToValue": "true", "MapToProperty": "Hidden", "MapToAttribute": "Sriov", "MapFrom": [condition]}
     rows = [{"AttributeName": name.format(number), "DisplayName": "SR-IOV Support"} for number in range(attributes)]
     return {"RegistryEntries": {"Attributes": rows, "Dependencies": [{"Dependency": rule}] * rules}}
 
