@@ -28,6 +28,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import re
 import typing
 
 from ansible.errors import AnsibleConnectionFailure
@@ -55,8 +56,13 @@ _ACTED_ON = frozenset(
     | {"attempts", "retries", "censored", "item", "ansible_loop", "ansible_loop_var", "ansible_index_var"}
 )
 _INTERNAL = "_ansible_"
-#: characters of the words about a lost connection
-_MOST_LOSS = 4000
+#: characters of the words about a lost connection, and of what a module printed that is no JSON
+_MOST_LOSS = _MOST_JUNK = 4000
+#: what ends a line for str.splitlines, and other white space
+_ENDS, _BLANKS = r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", r"[^\S\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]*"
+#: the first line that begins with JSON, and all up to the last that ends with an object
+_JSON_BEGIN = re.compile(rf"(?:\A|{_ENDS})(?P<json>{_BLANKS}[{{\[])")
+_JSON_END = re.compile(rf".*\}}{_BLANKS}(?:{_ENDS}|\Z)", re.DOTALL)
 #: an action plugin asks with it that its result is not shown. The answer of a module never has it [ansible-core vars/clean.py, remove_internal_keys]
 _NO_LOG = "_ansible_no_log"
 #: keys that ansible-core takes for true or false
@@ -218,12 +224,13 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
 
 
 def without_junk(output: str) -> str:
-    """Return what a module printed with an escape for what does not print behind its JSON. ansible-core warns of that with the words of the node.
+    """Return what a module printed from the line in which its JSON begins, and of what is behind the JSON the begin, with an escape for what does not print.
 
-    [ansible-core module_utils/json_utils.py, _filter_non_json_lines]
+    ansible-core drops the lines before the JSON, and warns of those behind it with the words of the node. It goes through all of them, line by line, so that
+    16 MiB of short lines would cost a gigabyte. [ansible-core module_utils/json_utils.py, _filter_non_json_lines]
     """
-    lines = output.splitlines(keepends=True)
-    end = len(lines)
-    while end and not lines[end - 1].strip().endswith("}"):
-        end -= 1
-    return "".join((*lines[:end], *(escape.visible(line, "\n\t") for line in lines[end:])))
+    begin = _JSON_BEGIN.search(output)
+    end = _JSON_END.match(output) if begin else None
+    start, stop = begin.start("json") if begin else 0, end.end() if end else 0
+    behind = escape.visible(cut(output[max(start, stop) :], _MOST_JUNK), "\n\t")
+    return output[start:stop] + behind

@@ -63,14 +63,23 @@ def test_an_answer_that_is_too_large_is_the_error_of_its_node(tmp_path: pathlib.
     ("output", "expected"),
     [
         ('{"a": "\u202e"}\n', '{"a": "\u202e"}\n'),
-        ('motd \x1b\n{"a":\n 1}\r\nlost \x1b[2J\nagain\u202e', 'motd \x1b\n{"a":\n 1}\r\nlost \\x1b[2J\nagain\\u202e'),
+        ('motd \x1b\n{"a":\n 1}\r\nlost \x1b[2J\nagain\u202e', '{"a":\n 1}\r\nlost \\x1b[2J\nagain\\u202e'),
+        ('motd {\r [{"a": 1}\x85x', ' [{"a": 1}\x85x'),
+        ('lost }\n{"a": 1 \x1b', '{"a": 1 \\x1b'),
         ('{"a": 1}\n} \x1b\n', '{"a": 1}\n} \\x1b\n'),
         ("\x1b", "\\x1b"),
         ("", ""),
     ],
 )
-def test_what_stands_behind_the_json_is_escaped_and_nothing_else(output: str, expected: str) -> None:
+def test_what_stands_around_the_json_is_dropped_or_escaped_and_nothing_else(output: str, expected: str) -> None:
     assert without_junk(output) == expected
+
+
+@pytest.mark.parametrize("line", ["a\n", "\n", "} x", "\x1b\n"])
+def test_lines_without_json_are_cut(line: str) -> None:
+    """ansible-core goes through all lines that it is given."""
+    assert without_junk(line * 9000).endswith(f"... ({len(line) * 9000} characters)")
+    assert without_junk(line * 9000 + '\n{"a": 1}') == '{"a": 1}'
 
 
 class Flood(Observer):

@@ -46,7 +46,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.difference import difference
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import propose
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import MOST_FABRICS, propose
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.seen import Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._render.proposal import render
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
@@ -157,6 +157,28 @@ def test_fabrics_are_told_apart_by_their_subnet_managers_and_list_the_standby() 
     assert not set(first["select"]["subnet_manager"]) & set(second["select"]["subnet_manager"])
     assert len(first["select"]["subnet_manager"]) == len(second["select"]["subnet_manager"]) == 2
     assert not ipaddress.ip_network(first["ipam"]["range"]).overlaps(ipaddress.ip_network(second["ipam"]["range"]))
+
+
+def test_a_node_whose_ports_tell_a_fabric_each_is_left_out_beyond_those_that_a_site_has() -> None:
+    """3,000 of them took a minute, and proposed 3,000 fabrics."""
+    seen = seen_of(PAIR)
+    node, other = seen.hcas
+    value, subnets = seen.hcas[node].value, seen.subnets[node].value
+    assert value is not None and subnets is not None
+    names = [f"mlx5_{number}" for number in range(100, 100 + 2 * MOST_FABRICS)]
+    made = tuple(dataclasses.replace(value.hcas[0], name=name, rdma_device=name) for name in names)
+    told = tuple(dataclasses.replace(subnets[0], rdma_device=name, master=SubnetManager(1, f"0x{at:016x}", "MASTER", 1, 1)) for at, name in enumerate(names, 1))
+    hostile = dataclasses.replace(
+        seen,
+        hcas={node: ObservedHcas(dataclasses.replace(value, hcas=made)), other: seen.hcas[other]},
+        subnets={**seen.subnets, node: ObservedSubnets(told)},
+    )
+    proposal = propose(hostile)
+    fabrics = data_of(proposal.fabrics)
+    assert len(fabrics) == MOST_FABRICS
+    (true,) = [row for row in fabrics if row["select"]["hcas_per_node"] > 1]
+    assert subnets[0].master is not None and subnets[0].master.guid in true["select"]["subnet_manager"]
+    assert f"its ports tell one of {2 * MOST_FABRICS + 1} fabrics, and {MOST_FABRICS} are proposed. Add a fabric by hand." in out(proposal)
 
 
 def test_ports_that_see_the_two_managers_of_one_fabric_are_on_one_fabric() -> None:

@@ -15,8 +15,8 @@ from .resource import Data, inner, is_path, last, mapping, rows, text_at
 _PREFIX = "biosattributeregistry"
 #: of the name of an attribute, and of what the screen calls it, where real ones have 60 at most
 _MOST_LETTERS = 256
-#: attributes that belong to a key, where a real BIOS has some 30, and rules of one of them, where it has a few
-_MOST_WANTED, _MOST_RULES = 300, 64
+#: attributes that belong to a key, where a real BIOS has some 30, rules of one of them, and conditions of a rule, where it has a few
+_MOST_WANTED, _MOST_RULES, _MOST_CONDITIONS = 300, 64, 64
 _READ_ONLY = ("ReadOnly", "GrayOut")
 
 
@@ -135,9 +135,12 @@ def parse(data: Data, path: str) -> Registry:
     rules = _dependencies(entries.get("Dependencies"))
     # each by its name: one that is there twice would be looked at with all of its rules each time
     wanted = {row["AttributeName"]: row for row in reversed(found) if _is_wanted(row)}
-    if len(wanted) > _MOST_WANTED or any(len(rules.get(name, ())) > _MOST_RULES for name in wanted):
-        told = f"{len(wanted)} attributes, of which one has {max(len(rules.get(name, ())) for name in wanted)} rules"
-        raise ParseError(f"registry {path}", told, f"{_MOST_WANTED} attributes of the kind that is asked for, with {_MOST_RULES} rules each, at most")
+    most_rules = max((len(rules.get(name, ())) for name in wanted), default=0)
+    most_conditions = max((len(rule.conditions) for name in wanted for rule in rules.get(name, ())), default=0)
+    if len(wanted) > _MOST_WANTED or most_rules > _MOST_RULES or most_conditions > _MOST_CONDITIONS:
+        told = f"{len(wanted)} attributes; one has {most_rules} rules, and a rule has {most_conditions} conditions"
+        bound = f"{_MOST_WANTED} attributes of the kind that is asked for, with {_MOST_RULES} rules of {_MOST_CONDITIONS} conditions each, at most"
+        raise ParseError(f"registry {path}", told, bound)
     return Registry(path, tuple(_entry(row, locked, tuple(rules.get(name, ()))) for name, row in reversed([*wanted.items()])))
 
 

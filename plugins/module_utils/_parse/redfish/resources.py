@@ -20,6 +20,8 @@ _ENDED = re.compile(r"completed|failed|exception|cancel|invalid|expired", re.IGN
 #: of those, the ones that did not do their work
 _FAILED = re.compile(r"failed|exception|errors", re.IGNORECASE)
 _BIOS_JOB = "BIOSConfiguration"
+#: of a value of a BIOS, where real ones that belong to a key have 40
+_MOST_LETTERS = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,7 +260,11 @@ def _texts(data: typing.Any) -> typing.Tuple[str, ...]:
 
 
 def _values(attributes: Data) -> typing.Dict[str, typing.Any]:
-    """Attributes whose value is one; an infinite number is none."""
-    return {
-        name: value for name, value in attributes.items() if isinstance(value, (str, int, type(None))) or (isinstance(value, float) and math.isfinite(value))
-    }
+    """Attributes whose value is one; an infinite number is none, nor is a text that no screen of a BIOS shows: reasons repeat a value for each attribute."""
+    return {name: value for name, value in attributes.items() if _is_value(value)}
+
+
+def _is_value(value: typing.Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _MOST_LETTERS
+    return value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))

@@ -15,6 +15,9 @@ from .groups import Group, Out, infiniband, link_of, odd_nodes, rate_of
 from .networks import Networks
 from .seen import Nodes, Seen
 
+#: fabrics that are proposed; a site has a few. One node whose ports each see a subnet manager of their own would make thousands
+MOST_FABRICS = 32
+
 
 def propose(seen: Seen) -> Proposal:
     """The intent for what was seen. Without any fabric the proposal has an empty list, and says in ``left_out`` why."""
@@ -34,6 +37,7 @@ def propose(seen: Seen) -> Proposal:
                 if not hca.is_virtual and link_of(hca) != "InfiniBand":
                     out.add(name, hca, why)
     groups.sort(key=lambda group: (-group.per_node * max(rate_of(hca) for hca in group.all), group.managers))
+    groups = _bound(groups, out)
     networks = Networks(seen.addresses)
     items, odd = [], []
     for number, group in enumerate(groups, 1):
@@ -43,6 +47,17 @@ def propose(seen: Seen) -> Proposal:
     names = {f"linerate-fabric-{number}" for number in range(1, len(groups) + 1)}
     notes = (*(f"{text}: what depends on it is to be filled in." for text in seen.unread), *_partly(seen), *_holders(nodes, seen, names, not has_infiniband))
     return Proposal(fabrics, cluster_section(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes)
+
+
+def _bound(groups: typing.List[Group], out: Out) -> typing.List[Group]:
+    """The groups that most nodes are in, in the order that they have; the others are left out by name."""
+    wide = sorted(groups, key=lambda group: -len(group.members))
+    for group in wide[MOST_FABRICS:]:
+        for name, hcas in group.members.items():
+            for hca in hcas:
+                out.add(name, hca, f"its ports tell one of {len(groups)} fabrics, and {MOST_FABRICS} are proposed. Add a fabric by hand.")
+    kept = {id(group) for group in wide[:MOST_FABRICS]}
+    return [group for group in groups if id(group) in kept]
 
 
 def _fabrics_why(groups: typing.Sequence[Group]) -> str:
