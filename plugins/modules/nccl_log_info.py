@@ -19,6 +19,8 @@ description:
   - A listed device proves nothing; only channels do. The result does not contain what is missing in the log because lines were torn or cut off.
   - The module only shows the log. The stage C(training) judges it against the intent and the pods.
   - The module reads the log once. Its memory depends on the number of ranks and channels, not on the size of the log.
+  - Any program of the job may write into the log. The module needs 128 MiB of memory and 8 bytes for each character of the log at most. It fails if the log
+    names more processes, ranks and channels than that allows, which NCCL itself does not write.
 options:
   paths:
     description: Log files on the host where the module runs. Either one file with all ranks, or one file per pod.

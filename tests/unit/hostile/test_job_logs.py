@@ -4,13 +4,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import tracemalloc
 import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
+from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 MEGABYTE = 2**20
 HEAD = "job-worker-0:100:200 [0] NCCL INFO "
@@ -40,10 +45,36 @@ TEXTS: typing.Mapping[str, typing.Callable[[int], str]] = {
 }
 
 
-def text_of(kind: str, size: int) -> str:
+def written_by(number: int, message: str) -> str:
+    """A line of a process of its own."""
+    return f"w:{number}:1 [0] NCCL INFO {message}\n"
+
+
+#: short lines that each make something to be kept
+FORGED: typing.Mapping[str, typing.Callable[[int], str]] = {
+    "processes that say nothing": lambda number: written_by(number, "x"),
+    "processes": lambda number: written_by(number, "Using network IB"),
+    "threads": lambda number: f"w:1:{number} [0] NCCL INFO Using network IB\n",
+    "what stands before a head": lambda number: f"x{number}:w:1:1 [0] NCCL INFO Using network IB\n",
+    "ranks": lambda number: written_by(number, f"comm 0x1 rank {number} nranks 1000000 cudaDev 0 busId 0 - Init START"),
+    "communicators": lambda number: written_by(1, f"comm 0x1 rank 0 nranks 8 cudaDev 0 busId 0 commId 0x{number:x} - Init COMPLETE"),
+    "ranks without a communicator": lambda number: written_by(number, "Channel 00 : 0[0] -> 1[0] via P2P/IPC"),
+    "channels without a connection": lambda number: written_by(
+        number // 2, "comm 0x1 rank 0 nranks 8 cudaDev 0 busId 0 - Init COMPLETE" if number % 2 else "128 coll channels, 0 p2p channels, x"
+    ),
+    "ways": lambda number: written_by(1, f"Channel 00/0 : 0[0] -> 1[0] [send] via NET/n{number}/0"),
+    "devices": lambda number: written_by(number, f"NET/IB : Using{''.join(f' [{index}]a:1/IB' for index in range(100))}; OOB eth0:1<0>"),
+    "GPUDirect RDMA": lambda number: written_by(1, f"NET/IB : GPU Direct RDMA Disabled for HCA {number % 10000} 'm{number}'"),
+    "versions": lambda number: written_by(1, f"NCCL version 2.1.{number}"),
+}
+#: bytes that a log may cost beside 8 for each of its characters: that of the tests, which is small
+LEAST = MEGABYTE // 4
+
+
+def text_of(kind: str, size: int, texts: typing.Mapping[str, typing.Callable[[int], str]] = TEXTS) -> str:
     made, length, number = [], 0, 0
     while length < size:
-        made.append(TEXTS[kind](number))
+        made.append(texts[kind](number))
         length, number = length + len(made[-1]), number + 1
     return "".join(made)
 
@@ -73,6 +104,65 @@ def test_a_log_costs_few_times_its_length(kind: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 32 * MEGABYTE
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_a_forged_log_costs_eight_times_its_length_or_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nccl_log, "_LEAST", LEAST)
+    text = text_of(kind, MEGABYTE // 8, FORGED)
+    lines = text.splitlines(keepends=True)
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(ParseError):
+            to_data(parse(lines))
+        assert tracemalloc.get_traced_memory()[1] < 8 * len(text) + LEAST + MEGABYTE // 8
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_what_a_log_may_hold_at_most_costs_eight_times_its_length(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As much noise between the lines of a forger as is needed not to be refused."""
+    monkeypatch.setattr(nccl_log, "_LEAST", 0)
+    noise = "x" * 125 + "\n"
+    lines, number, read = [noise], 0, 0
+    reader = nccl_log._Reader()
+    while number < 300:
+        line = FORGED[kind](number)
+        number += 1
+        for _more in range(100):
+            # what one line of the kind costs at most: 100 devices
+            if reader._kept + 35000 < 8 * read:
+                break
+            reader.read([noise])
+            lines.append(noise)
+            read += len(noise)
+        reader.read([line])
+        lines.append(line)
+        read += len(line)
+    tracemalloc.start()
+    try:
+        to_data(parse(lines))
+        assert tracemalloc.get_traced_memory()[1] < 8 * read + MEGABYTE // 8
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_log_of_too_many_processes_is_refused_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nccl_log, "_LEAST", 10_000)
+    with pytest.raises(ParseError) as refused:
+        parse(FORGED["processes"](number) for number in range(1000))
+    assert str(refused.value) == (
+        "NCCL's log: '222 characters up to line 6 with 5 threads of 6 processes, and 0 ranks' is not what NCCL writes about so many: "
+        "some program of the job forges lines. Give the log of one job, as NCCL wrote it"
+    )
+
+
+@pytest.mark.parametrize("job", [Job(hosts=16, gpus=8, channels=16, hcas=tuple(f"mlx5_{number}" for number in range(8))), Job(hosts=16, gpus=8, channels=2)])
+def test_a_log_of_a_job_is_never_refused_for_its_length(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nccl_log, "_LEAST", 10_000)
+    log = parse(job.lines())
+    assert [len(item.ranks) for item in log.communicators] == [128]
 
 
 def test_the_name_of_what_was_split_off_often_is_short_and_tells_it_from_its_siblings() -> None:

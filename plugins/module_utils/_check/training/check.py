@@ -66,6 +66,8 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and carries_rdma(fabric)]
     members = _members(fabrics, facts)
     ranks = [rank for communicator in facts.log.communicators for rank in communicator.ranks]
+    # of two pods with one host name the first
+    pods = {pod.host: pod for pod in reversed(facts.pods or ())}
     by_host: typing.Dict[str, typing.List[NcclProcess]] = {}
     for process in facts.log.processes:
         by_host.setdefault(process.host, []).append(process)
@@ -77,7 +79,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         if not fabrics:
             findings.append(_no_fabric(host))
             continue
-        pod = next((pod for pod in facts.pods or () if pod.host == host), None)
+        pod = pods.get(host)
         if pod is None or pod.functions is None:
             findings.append(_no_pod(host, facts.pods is not None, pod))
             continue

@@ -9,7 +9,8 @@ Several processes write into one stream, each with its own buffer, so that lines
 last sign is therefore not there, and a channel whose line is lost is unseen. A line may have what somebody else put in front of it: kubectl logs,
 torchrun (``[default0]:``), mpirun (``[1,0]<stdout>:``), a time.
 
-One pass, line by line; what is kept grows with ranks and channels and not with lines.
+One pass, line by line; what is kept grows with ranks and channels and not with lines. Whoever is in the job writes the log, so what is kept has a limit that
+grows with its length: a log that names more processes and ranks than NCCL could write about in so few lines is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ import io
 import re
 import typing
 
+from ..._model.errors import ParseError
 from ..._model.nccl import MOST_CHANNELS, RANKS, NcclCommunicator, NcclDevice, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
+from ..limits import MIB
 from ..pods import libibverbs
 from .nccl_problem import classify, completion
 
@@ -75,12 +78,18 @@ _HOSTS = 20
 _RECENT = 256
 #: signs of the name of a communicator: that of one that was split off has the name of the other in it
 _LONGEST_NAME = 200
+#: bytes of memory of CPython for each thing that is kept of a log, with its share of the result and of the data that a module makes of that
+_OF_THREAD, _OF_PROCESS, _OF_RANK, _OF_ROUTE, _OF_DEVICE, _OF_CHANNEL = 300, 1700, 2900, 1000, 300, 16
+#: bytes for each character of the log that all of these may take, and bytes for a log of any length. A process that is no forgery writes some thousand
+#: characters for each of its ranks
+_GROWTH, _LEAST = 8, 128 * MIB
 
 
 def parse(lines: typing.Iterable[str]) -> NcclLog:
     """Everything that the log shows; without a line of NCCL's all of it is empty.
 
     :param lines: with their ends, as a file gives them. An end that is missing tells that the last line was cut off, and it is left out
+    :raises ParseError: the log names more threads, processes, ranks, ways and devices than a log of its length can be about
     """
     reader = _Reader()
     reader.read(lines)
@@ -88,7 +97,10 @@ def parse(lines: typing.Iterable[str]) -> NcclLog:
 
 
 def parse_text(text: str) -> NcclLog:
-    """The same of a text."""
+    """The same of a text.
+
+    :raises ParseError: as ``parse`` does
+    """
     return parse(io.StringIO(text, newline="\n"))
 
 
@@ -277,6 +289,7 @@ class _Reader:
         self._problems: typing.Dict[typing.Tuple[str, str], NcclProblem] = {}
         self._versions: typing.Dict[str, None] = {}
         self._lines = self._nccl_lines = self._torn = 0
+        self._read = self._kept = 0
         self._cut = False
         self._handlers: typing.Dict[str, typing.Callable[[_Thread, str], None]] = {
             "Channel": self._channel,
@@ -298,6 +311,7 @@ class _Reader:
     def read(self, lines: typing.Iterable[str]) -> None:
         for line in lines:
             self._lines += 1
+            self._read += len(line)
             if line[-1:] != "\n":
                 # whatever it says, it may have wanted to say more
                 self._cut = True
@@ -348,6 +362,19 @@ class _Reader:
 
     # lines
 
+    def _keep(self, cost: int) -> None:
+        """Count something that is kept.
+
+        :param cost: bytes of memory
+        :raises ParseError: the log is too short for all of it
+        """
+        self._kept += cost
+        if self._kept > _LEAST + _GROWTH * self._read:
+            ranks = sum(len(process.ranks) + len(process.strays) for process in self._processes.values())
+            named = f"{len(self._threads)} threads of {len(self._processes)} processes, and {ranks} ranks"
+            expected = "what NCCL writes about so many: some program of the job forges lines. Give the log of one job, as NCCL wrote it"
+            raise ParseError("NCCL's log", f"{self._read} characters up to line {self._lines} with {named}", expected)
+
     def _info(self, before: str, message: str) -> None:
         thread = self._thread(before)
         if thread is None:
@@ -366,6 +393,7 @@ class _Reader:
         elif word.isdigit():
             counts = _COUNTS.fullmatch(message)
             if counts and max(int(counts[1]), int(counts[2])) <= MOST_CHANNELS:
+                self._keep(_OF_CHANNEL * int(counts[1]))
                 thread.say("counts", (int(counts[1]), int(counts[2])))
 
     def _thread(self, before: str) -> typing.Optional[_Thread]:
@@ -376,7 +404,12 @@ class _Reader:
             head = _HEAD.fullmatch(before)
             if head is None:
                 return None
-            process = self._processes.setdefault((head[1], int(head[2])), _Process(head[1], int(head[2])))
+            key = head[1], int(head[2])
+            process = self._processes.get(key)
+            if process is None:
+                self._keep(_OF_PROCESS)
+                process = self._processes[key] = _Process(*key)
+            self._keep(_OF_THREAD)
             thread = self._threads[token] = _Thread(process)
         return thread
 
@@ -405,13 +438,18 @@ class _Reader:
             rank.took(incoming).add(link)
             if direction == "send":
                 rank.sent.add(link)
-        rank.add(kind, channel)
+        self._add(rank, kind, channel)
 
     def _collnet(self, thread: _Thread, message: str) -> None:
         found = _COLLNET.fullmatch(message)
         kind = self._kind(found[2], found[4], found[5]) if found else None
         if found and kind and int(found[1]) < MOST_CHANNELS:
-            self._rank(thread, int(found[3]), int(found[3]), None, False).add(kind, int(found[1]))
+            self._add(self._rank(thread, int(found[3]), int(found[3]), None, False), kind, int(found[1]))
+
+    def _add(self, rank: _Rank, kind: _Kind, channel: int) -> None:
+        if kind not in rank.routes:
+            self._keep(_OF_ROUTE)
+        rank.add(kind, channel)
 
     def _kind(self, index: typing.Optional[str], direction: typing.Optional[str], tail: str) -> typing.Optional[_Kind]:
         """None when it is none that NCCL writes: only of the network a line says which side writes it; of the others it is the sender."""
@@ -440,7 +478,11 @@ class _Reader:
             return free
         if fitting and fitting[-1].started:
             return fitting[-1]
-        return process.strays.setdefault(own, _Rank(process, own))
+        stray = process.strays.get(own)
+        if stray is None:
+            self._keep(_OF_RANK)
+            stray = process.strays[own] = _Rank(process, own)
+        return stray
 
     def _communicator(self, thread: _Thread, message: str) -> None:
         found = _COMMUNICATOR.fullmatch(message)
@@ -455,6 +497,7 @@ class _Reader:
             return
         rank = process.in_making.pop((pointer, own), None)
         if rank is None:
+            self._keep(_OF_RANK)
             rank = _Rank(process, own, pointer, int(size), gpu=int(gpu), bus_id=bus_id, started=state == "START")
             rank.name = identity or self._split(rank, parent, count, color)
             # before 2.18 a rank says who it is when all its channels are made
@@ -513,7 +556,8 @@ class _Reader:
         version = _version_of(message)
         if version:
             thread.process.version = version
-            self._versions[version] = None
+            if len(self._versions) < _MOST:
+                self._versions[version] = None
 
     def _bare_version(self, line: str) -> None:
         """Rank 0 writes it without a head, too."""
@@ -533,6 +577,7 @@ class _Reader:
             if oob:
                 process.oob = oob[2], oob[3]
             for device in _devices(oob[1] if oob else using[2]):
+                self._keep(_OF_DEVICE)
                 process.devices.setdefault(using[1], {})[device.index] = device
         elif direct:
             network, state, index, name, why = direct.groups()
