@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import nccl_variables
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import Choice, jobs_of, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import jobs_of, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nccl import Choice
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Attachment, Claim, JobSurroundings, PodDevices
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode

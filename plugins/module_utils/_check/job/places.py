@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether the cluster has what a job's pods ask for: resources of the nodes, and claims of volumes."""
+
+from __future__ import annotations
+
+import collections
+import typing
+
+from ..._model.findings import FAIL, PASS, WARN, Finding, ok
+from ..._model.job import JobSurroundings, Workload
+from ..._model.load import Hints
+from .scope import Scope, extended_resources
+
+
+def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
+    """Whether the nodes have what the pods ask for: names, amounts, and all pods at once."""
+    groups: typing.Dict[typing.Tuple[typing.Tuple[str, int], ...], typing.List[Scope]] = {}
+    for scope in scopes:
+        groups.setdefault(tuple(sorted(extended_resources(scope.template).items())), []).append(scope)
+    findings: typing.List[Finding] = []
+    for amounts, mine in groups.items():
+        subject = ", ".join(scope.subject if index == 0 else scope.template.path for index, scope in enumerate(mine))
+        findings += _group_places(subject, dict(amounts), sum(scope.template.count for scope in mine), world, mine[0].hints)
+    yield from findings
+    if all(finding.status == PASS for finding in findings):
+        yield from _all_places(scopes, world)
+
+
+def _all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
+    """Pods that ask for different amounts, each of which would find its room, need the same nodes: together they may ask for more than there is."""
+    wanted: typing.Counter[str] = collections.Counter()
+    for scope in scopes:
+        wanted.update({name: count * scope.template.count for name, count in extended_resources(scope.template).items()})
+    for name, amount in sorted(wanted.items()):
+        there = sum(node.allocatable.get(name, 0) for node in world.nodes if node.ready and not node.unschedulable)
+        if there < amount:
+            why = "Each kind of pod finds room by itself, and all of them must run at once: those that find none wait, and the others wait for them."
+            subject, expected = f"{scopes[0].job.subject} {name}", f"{amount} for all pods together"
+            yield Finding("job.resources", subject, FAIL, f"{there} on the nodes that are ready", expected, why, "Ask for less, or free or add nodes.")
+
+
+def _group_places(subject: str, amounts: typing.Mapping[str, int], pods: int, world: JobSurroundings, hints: Hints) -> typing.Iterator[Finding]:
+    check, known = "job.resources", {name for node in world.nodes for name in (*node.allocatable, *node.unread)}
+    absent = sorted(set(amounts) - known)
+    for name in absent:
+        why = "No node offers this resource, so the pods would stay Pending."
+        remedy = "Correct the name; kubectl describe node shows what a node has under Allocatable."
+        yield Finding(check, f"{subject} {name}", FAIL, "no node has it", f"a resource of the nodes{hints.nearest(name, known)}", why, remedy)
+    if absent:
+        return
+    fit = [node for node in world.nodes if node.ready and not node.unschedulable]
+    places = sum(min((node.allocatable.get(name, 0) // count for name, count in amounts.items() if count), default=pods) for node in fit)
+    shown, measured = ", ".join(f"{name}: {count}" for name, count in amounts.items()), f"room for {places} pods on {len(fit)} nodes that are ready"
+    if places < pods:
+        why = f"A pod needs {shown}, and all pods must run at once: those that find no room wait, and the others wait for them."
+        yield Finding(check, subject, FAIL, measured, f"room for {pods} pods", why, "Ask for less, or free or add nodes.")
+    else:
+        yield ok(check, subject, measured, f"room for {pods} pods")
+
+
+def check_claims(job: Workload, scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
+    """Check that PersistentVolumeClaims are there, bound, and can be mounted by all pods."""
+    known = {item.name: item for item in world.claims}
+    pods = sum(scope.template.count for scope in scopes)
+    for name in sorted({name for scope in scopes for name in scope.template.claims}):
+        subject, expected = f"{job.subject} claim {name}", "Bound, ReadWriteMany" if pods > 1 else "Bound"
+        found = known.get(f"{job.namespace}/{name}")
+        if found is None:
+            why = "There is no PersistentVolumeClaim of this name in the job's namespace: the pods would stay Pending."
+            yield Finding("job.claims", subject, FAIL, "absent", expected, why, "Create it, or correct the name.")
+            continue
+        measured = ", ".join((found.phase or "no phase", *found.modes))
+        if pods > 1 and not {"ReadWriteMany", "ReadOnlyMany"} & set(found.modes):
+            why = "Only one node can mount it, and the pods are on several."
+            yield Finding("job.claims", subject, FAIL, measured, expected, why, "Use a claim with ReadWriteMany, of a storage class that can.")
+        elif found.phase == "Lost":
+            why = "Its volume is gone: nothing binds another one to it, and the pods would stay Pending."
+            yield Finding("job.claims", subject, FAIL, measured, expected, why, f"kubectl -n {job.namespace} describe pvc {name}; restore the volume.")
+        elif found.phase != "Bound":
+            why = "No volume is bound to it yet. Some storage classes do so only when a pod comes (WaitForFirstConsumer)."
+            yield Finding("job.claims", subject, WARN, measured, expected, why, f"kubectl -n {job.namespace} describe pvc {name}")
+        else:
+            yield ok("job.claims", subject, measured, expected)

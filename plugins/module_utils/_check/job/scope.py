@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One pod template of a job and what it meets, which each rule looks at."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+import typing
+
+from ..._model.job import Attachment, Container, JobSurroundings, NetworkRequest, PodTemplate, Variable, Workload
+from ..._model.load import Hints
+from ..._parse.kubernetes.quantity import quantity
+
+#: the beginning of a text that C takes for a number of base 16, 8 or 10
+_NUMBER = re.compile(r"[ \t-\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]{0,30}))")
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """One pod template of a job, and what it meets.
+
+    :ivar world: None where no cluster was asked
+    :ivar hints: of all jobs that are looked at together
+    """
+
+    job: Workload
+    template: PodTemplate
+    world: typing.Optional[JobSurroundings]
+    hints: Hints
+
+    @property
+    def subject(self) -> str:
+        return f"{self.job.subject} {self.template.path}".rstrip()
+
+    @property
+    def workers(self) -> typing.Tuple[Container, ...]:
+        """The containers that compute: those with GPUs, else those for which somebody set NCCL's variables, else all."""
+        found = [item for item in self.template.containers if has_gpus(item)]
+        found = found or [item for item in self.template.containers if any(variable.name.startswith("NCCL_") for variable in item.environment)]
+        return tuple(found) or self.template.containers
+
+    @property
+    def devices(self) -> typing.Dict[str, int]:
+        """Extended resources of the containers that compute, but for the GPUs: the network's."""
+        found: typing.Counter[str] = collections.Counter()
+        for container in self.workers:
+            found.update({name: int(quantity(amount, name)) for name, amount in container.limits.items() if "/" in name and not is_gpu(name)})
+        return dict(found)
+
+    @property
+    def computes(self) -> bool:
+        """Whether this is about the network at all: the launcher of an MPIJob, say, is not."""
+        return bool(self.template.networks or self.devices or any(has_gpus(item) for item in self.template.containers))
+
+    @property
+    def tcp(self) -> bool:
+        """Whether the job says that it wants no RDMA."""
+        disable = self.value("NCCL_IB_DISABLE")
+        return disable is not None and disable.value is not None and read_integer(disable.value) != 0
+
+    def value(self, name: str) -> typing.Optional[Variable]:
+        """The last setting of a variable in the containers that compute; what only a shell knows is no setting."""
+        found = [item for container in self.workers for item in container.environment if item.name == name]
+        return next((item for item in reversed(found) if item.value is not None or item.place.endswith(".env")), None)
+
+    def attachments(self) -> typing.List[typing.Tuple[NetworkRequest, typing.Optional[Attachment]]]:
+        known = {item.name: item for item in self.world.attachments} if self.world else {}
+        return [(request, known.get(request.full_name)) for request in self.template.networks]
+
+
+def read_integer(text: str) -> int:
+    """As NCCL reads it, by strtoll with base 0: what stands before the first character that is no digit, and 0 where nothing does. A leading 0 is octal.
+
+    What is out of range leaves its default, which is 0 of those that are read here. [src NVIDIA/nccl v2.30.7: src/misc/param.cc ncclLoadParam]
+    """
+    found = _NUMBER.match(text)
+    if found is None:
+        return 0
+    sign, hexadecimal, octal, decimal = found.groups()
+    value = int(hexadecimal, 16) if hexadecimal else int(octal, 8) if octal else int(decimal or "0")
+    value = -value if sign == "-" else value
+    return value if -(1 << 63) <= value < 1 << 63 else 0
+
+
+def is_gpu(name: str) -> bool:
+    return name.endswith("/gpu") or "/mig-" in name
+
+
+def has_gpus(container: Container) -> bool:
+    return any(is_gpu(name) and quantity(amount, name) > 0 for name, amount in container.limits.items())
+
+
+def extended_resources(template: PodTemplate) -> typing.Dict[str, int]:
+    found: typing.Counter[str] = collections.Counter()
+    for container in template.containers:
+        found.update({name: int(quantity(amount, name)) for name, amount in container.limits.items() if "/" in name})
+    return dict(found)
