@@ -268,7 +268,7 @@ def test_what_users_read_first_names_the_key() -> None:
     root = pathlib.Path(__file__).parents[3]
     example = yaml.safe_load((root / "inventory/example/group_vars/all.yml").read_text(encoding="utf-8"))
     assert example["rdma_cluster"]["disruption"] == "reboot" != ClusterIntent().disruption
-    for path in ("README.md", "roles/network/README.md", "docs/intent.md"):
+    for path in ("README.md", "docs/guides/first_run.md", "roles/network/README.md", "docs/intent.md"):
         assert "disruption: reboot" in (root / path).read_text(encoding="utf-8"), path
 
 

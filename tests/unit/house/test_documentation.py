@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import importlib
 import pathlib
@@ -23,6 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from lab.faults import FAULTS
 from tests.lab import page as faults
+from tests.unit.house import content_page
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/*/README.md")])
@@ -87,13 +87,18 @@ def test_job_of_the_page_is_a_right_one() -> None:
     assert load(Job, wanted, "rdma_job").nodes > 1
 
 
-def test_readme_lists_every_module() -> None:
+def test_content_page_is_made_from_the_plugins_and_has_a_row_for_each_stage() -> None:
+    text = (ROOT / "docs/content.md").read_text(encoding="utf-8")
+    assert text == content_page.page(), "run: python -m tests.unit.house.content_page"
+    assert re.findall(r"^\| `(\w+)` \|", text.split("\n## Modules")[0], re.MULTILINE) == [stage for stage in WHAT if stage != "teardown"]
+    assert {f"`{path.stem}`" for path in (ROOT / "plugins/modules").glob("*.py")} <= set(re.findall(r"`\w+`", text.partition("\n## Modules")[2]))
+
+
+def test_readme_is_short_and_keeps_the_command_that_ci_runs() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for path in (ROOT / "plugins" / "modules").glob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        documentation = next(node.value for node in tree.body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DOCUMENTATION")
-        assert isinstance(documentation, ast.Constant) and isinstance(documentation.value, str)
-        assert f"| `{path.stem}` | {yaml.safe_load(documentation.value)['short_description']} |" in text
+    assert len(text.split()) <= 1200
+    commands = [line.split("  ")[0] for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    assert commands[0] == "make demo" and "make test" in [command.strip() for command in commands]
 
 
 def test_readme_has_absolute_links_only() -> None:
@@ -138,8 +143,8 @@ def test_shown_intent_is_a_right_one(name: str) -> None:
     assert judge(findings).open
 
 
-def test_intent_of_the_readme_is_a_right_one() -> None:
-    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+def test_intent_of_the_first_run_is_a_right_one() -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/guides/first_run.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     together: typing.Dict[str, typing.Any] = {}
     for block in blocks:
         together.update(yaml.safe_load(block))
@@ -170,14 +175,21 @@ def test_each_row_has_its_evidence() -> None:
     assert rows == [f"S{part}.{number}" for part, last in ((1, 12), (2, 7), (3, 8), (4, 13)) for number in range(1, last + 1)]
 
 
-def test_the_readme_lists_each_filter() -> None:
+def test_content_page_lists_each_filter() -> None:
     doors = (importlib.import_module(f"ansible_collections.linerate.rdma.plugins.filter.{path.stem}") for path in (ROOT / "plugins/filter").glob("*.py"))
     filters = {name for door in doors for name in door.FilterModule().filters()}
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    listed = re.search(r"Filters: (.*?)\. `ansible-doc", text, re.DOTALL)
-    assert listed and set(re.findall(r"`(\w+)`", listed[1])) == filters
+    listed = (ROOT / "docs/content.md").read_text(encoding="utf-8").partition("\n## Filters\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", listed, re.MULTILINE)) == filters
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_fault_of_the_lab_is_documented(name: str) -> None:
     assert f"`{name}`" in (ROOT / "docs/lab.md").read_text(encoding="utf-8")
+
+
+def test_code_that_the_glossary_names_exists() -> None:
+    text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    files = set(re.findall(r"`(_[\w/]+\.py)`", text))
+    assert files and [name for name in sorted(files) if not (ROOT / "plugins/module_utils" / name).is_file()] == []
+    for name, path in re.findall(r"`(\w+)` \(`(_[\w/]+\.py)`\)", text):
+        assert re.search(rf"^(class|def) {name}\b|^{name}\b.*=", (ROOT / "plugins/module_utils" / path).read_text(encoding="utf-8"), re.MULTILINE), name

@@ -107,7 +107,8 @@ def test_shown_variables_are_valid(root: pathlib.Path, name: str) -> None:
 
 
 def test_shown_blocks_are_valid(root: pathlib.Path) -> None:
-    blocks = [text for name in ("README.md", "docs/job.md") for text in re.findall(r"```yaml\n(.*?)```", (root / name).read_text(encoding="utf-8"), re.DOTALL)]
+    pages = [(root / name).read_text(encoding="utf-8") for name in ("docs/guides/first_run.md", "docs/job.md")]
+    blocks = [text for page in pages for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
     shown = [block for block in map(yaml.safe_load, blocks) if isinstance(block, dict) and any(key.startswith("rdma_") for key in block)]
     assert {"rdma_fabrics", "rdma_job"} <= {key for block in shown for key in block}
     for block in shown:
