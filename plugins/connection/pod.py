@@ -279,14 +279,15 @@ class Connection(ConnectionBase):
         super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
         if sudoable and self.become and self.become.expect_prompt():
             raise AnsibleError("become asks for a password, and nobody can type one in a container. Run as root there, or let sudo ask for none (NOPASSWD)")
-        display.vvv(f"EXEC {cmd}", host=str(self._container))
+        display.vvv(f"EXEC {escape.line(cmd)}", host=str(self._container))
         answer = self._run(("/bin/sh", "-c", cmd), in_data or b"", self.most_output)
         return answer.rc, answer.stdout, answer.stderr
 
     def put_file(self, in_path: str, out_path: str) -> None:
         """Copy a file from the controller into the container."""
         super().put_file(in_path, out_path)
-        display.vvv(f"PUT {in_path} TO {out_path}", host=str(self._container))
+        # the container names the folder for the file
+        display.vvv(escape.line(f"PUT {in_path} TO {out_path}"), host=str(self._container))
         try:
             with open(in_path, "rb") as file:
                 data = file.read()
@@ -297,15 +298,15 @@ class Connection(ConnectionBase):
         answer = self._run(("/bin/sh", "-c", 'cat > "$1"', "sh", out_path), data)
         if answer.rc:
             remedy = "Set ansible_remote_tmp to a folder that the container may write, such as /tmp/.ansible"
-            raise AnsibleError(f"{out_path} can't be written in {self._container}: {_words(answer)}. {remedy}")
+            raise AnsibleError(f"{escape.line(cut(out_path, 2000))} can't be written in {self._container}: {_words(answer)}. {remedy}")
 
     def fetch_file(self, in_path: str, out_path: str) -> None:
         """Copy a file from the container to the controller. A file that did not come as a whole is not written."""
         super().fetch_file(in_path, out_path)
-        display.vvv(f"FETCH {in_path} TO {out_path}", host=str(self._container))
+        display.vvv(escape.line(f"FETCH {in_path} TO {out_path}"), host=str(self._container))
         answer = self._run(("/bin/sh", "-c", 'cat < "$1"', "sh", in_path), most=MOST_FILE)
         if answer.rc:
-            raise AnsibleError(f"{in_path} can't be read in {self._container}: {_words(answer)}")
+            raise AnsibleError(f"{escape.line(cut(in_path, 2000))} can't be read in {self._container}: {_words(answer)}")
         try:
             with open(out_path, "wb") as file:
                 file.write(answer.stdout)

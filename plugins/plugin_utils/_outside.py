@@ -31,7 +31,7 @@ import json
 import re
 import typing
 
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleAction, AnsibleConnectionFailure, AnsibleError
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
@@ -186,12 +186,26 @@ def escaped(value: typing.Any) -> typing.Any:
 
 @contextlib.contextmanager
 def marked_loss() -> typing.Iterator[None]:
-    """Make an Unreachable of each lost connection, whatever connection plugin it is of."""
+    """Make an Unreachable of each lost connection, whatever connection plugin it is of, and bound and escape the words of each other error of Ansible.
+
+    What a host says before the login may have any length, and so may what it says of a file that it does not take. ansible-core shows both as they are, and
+    the error that led to one as well.
+    """
     try:
         yield
     except AnsibleConnectionFailure as error:
-        # what a host says before the login may have any length; ansible-core shows the error that led to this one as it is
-        raise Unreachable(escape.line(cut(str(error), _MOST_LOSS))) from None
+        raise Unreachable(_words(error)) from None
+    except AnsibleAction as error:
+        made = type(error)(_words(error), result=without_effects(error.result))
+        # before 2.19 the trace of both errors, which nothing shows that is not asked for it
+        made.result.pop("exception", None)
+        raise made from None
+    except AnsibleError as error:
+        raise AnsibleError(_words(error)) from None
+
+
+def _words(error: AnsibleError) -> str:
+    return escape.line(cut(str(error), _MOST_LOSS))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,6 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 #: run on nodes, and wait for what these say
 ON_NODES = {f"linerate.rdma.{name}" for name in ("on_node", "node_info", "ibping", "nic_firmware", "subnet_manager_info", "fabric_info")}
-ON_NODES.add("ansible.builtin.wait_for_connection")
 #: by a file of tasks, the playbook whose play on nodes runs it, and no other play does
 PLAYS = {
     "roles/discover/tasks/observe.yml": "stage_begin.yml",

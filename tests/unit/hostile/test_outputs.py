@@ -16,7 +16,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 import yaml
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleActionFail, AnsibleActionSkip, AnsibleConnectionFailure, AnsibleError
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
@@ -201,6 +201,25 @@ def test_what_a_node_says_is_no_template_of_the_proposal(text: str) -> None:
     proposal = Proposal(Sections((Section((("devices", Value((text, "mlx5_0"), "")), ("name", Value(text, ""))), ""),), ""), Section((), ""))
     lines = [line for line in render(proposal).splitlines() if "{" in line and "rdma_cluster" not in line]
     assert len(lines) == 2 and all("!unsafe" in line for line in lines)
+
+
+@pytest.mark.parametrize("kind", [AnsibleError, AnsibleActionFail, AnsibleActionSkip])
+def test_what_a_node_says_of_a_file_that_it_does_not_take_is_one_line_and_short(kind: typing.Type[AnsibleError]) -> None:
+    """Without pipelining ansible.builtin.ssh raises its words as they are."""
+    with pytest.raises(kind) as raised, marked_loss():
+        raise kind(f"failed to transfer file to /tmp/x /tmp/y:\n\n{HOSTILE}{'x' * 1_000_000}")
+    made = raised.value
+    words = [str(made), *(text for text in getattr(made, "result", {}).values() if isinstance(text, str))]
+    assert words[-1].startswith("failed to transfer file to /tmp/x /tmp/y:\\n\\n") and made.__suppress_context__
+    assert all(is_harmless(text) and "\n" not in text and len(text) < 5000 for text in words)
+
+
+def test_what_an_action_says_beside_its_error_acts_on_nothing() -> None:
+    with pytest.raises(AnsibleActionFail) as raised, marked_loss():
+        raise AnsibleActionFail("no", result={"ansible_facts": {"rdma_kubeconfig": "x"}, "module_stderr": HOSTILE})
+    assert set(raised.value.result) == {"failed", "msg", "module_stderr"}
+    # ansible-core shows it as a text of several lines, each indented
+    assert not {"\x1b", "\u202e", "\x9b"} & set(raised.value.result["module_stderr"])
 
 
 def test_what_a_host_says_before_the_login_is_one_line_and_short() -> None:

@@ -310,9 +310,10 @@ def test_what_a_parser_lets_through_is_marked(tmp_path: pathlib.Path, server: Se
 #: what runs no module on the node
 ON_CONTROLLER = (
     "block",
-    *(f"ansible.builtin.{name}" for name in ("debug", "fail", "include_role", "include_tasks", "meta", "wait_for_connection")),
+    *(f"ansible.builtin.{name}" for name in ("debug", "fail", "include_role", "include_tasks", "meta")),
 )
-NODE_TASKS = sorted({*ROOT.glob("roles/*/tasks/observe.yml"), *(ROOT / "roles" / name for name in ("platform/tasks/kernel.yml", "teardown/tasks/nodes.yml"))})
+NODE_FILES = ("platform/tasks/kernel.yml", "platform/tasks/look_again.yml", "teardown/tasks/nodes.yml")
+NODE_TASKS = sorted({*ROOT.glob("roles/*/tasks/observe.yml"), *(ROOT / "roles" / name for name in NODE_FILES)})
 
 
 def tasks(listed: typing.Any) -> typing.Iterator[typing.Dict[str, typing.Any]]:

@@ -184,6 +184,17 @@ def test_files_that_can_not_be_are_named(pod: Connection, tmp_path: pathlib.Path
     assert not (tmp_path / "back").exists()
 
 
+@pytest.mark.parametrize("way", ["put_file", "fetch_file"])
+def test_the_name_of_a_file_that_the_container_gave_drives_no_terminal(pod: Connection, tmp_path: pathlib.Path, way: str) -> None:
+    (tmp_path / "here").touch()
+    names = [str(tmp_path / "here"), str(tmp_path / "no\x1b[2J\u202e\nlinerate.rdma: GREEN" / "there")]
+    with pytest.raises(AnsibleError) as raised:
+        getattr(pod, way)(*(names if way == "put_file" else reversed(names)))
+    said = str(raised.value)
+    assert "/no\\x1b[2J\\u202e\\nlinerate.rdma: GREEN/there can't be " in said
+    assert not {"\x1b", "\u202e", "\n"} & set(said)
+
+
 def test_a_file_that_comes_in_part_is_not_written(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "source").write_bytes(SIX_MB)
     with ExecServer() as server:
