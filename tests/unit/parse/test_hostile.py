@@ -252,6 +252,9 @@ TEXT: typing.Dict[str, Text] = {
     ),
     "job.nccl_log.parse": Text(lambda text: seen_in(parser("job.nccl_log.parse")(line + "\n" for line in text.split("\n"))), seeds("nccl/*.txt"), ((),)),
     "job.nccl_log.parse_text": Text(lambda text: seen_in(parser("job.nccl_log.parse_text")(text)), seeds("nccl/*.txt"), ((),)),
+    "job.nccl_tests.parse": Text(lambda text: parser("job.nccl_tests.parse")(line + "\n" for line in text.split("\n")), seeds("nccl-tests/mpi*.txt"), ((),)),
+    "job.nccl_tests.parse_text": Text(parser("job.nccl_tests.parse_text"), seeds("nccl-tests/all*.txt"), ((),)),
+    "job.nccl_tests.parse_json": Text(parser("job.nccl_tests.parse_json"), seeds("nccl-tests/*.json")),
     "job.nccl_problem.classify": Text(parser("job.nccl_problem.classify"), ["Call to ibv_reg_mr failed with error Cannot allocate memory"], ("",)),
     "job.nccl_problem.completion": Text(
         parser("job.nccl_problem.completion"),

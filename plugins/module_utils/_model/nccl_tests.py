@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a program of nccl-tests or rccl-tests printed. Sizes in bytes, times in microseconds (us), bandwidths in gigabytes per second (GB/s, decimal)."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class NcclTestRank:
+    """A rank, as the test lists it before it begins.
+
+    :ivar rank: number in the whole test
+    :ivar group: of NCCL_TESTS_SPLIT; 0 without one, and of a version that knows none
+    :ivar gpu: CUDA or HIP device of the process
+    :ivar bus_id: of the GPU, as it is printed: 0000:1b:00 or 0x1b
+    """
+
+    rank: int
+    group: int
+    pid: int
+    host: str
+    gpu: int
+    bus_id: str
+    model: str
+
+
+@dataclasses.dataclass(frozen=True)
+class NcclTestFigure:
+    """Figures of one size, in place or out of place.
+
+    :ivar time_us: of one collective; with option -C what the CPU took to start it
+    :ivar algorithm_gbs: bytes by time
+    :ivar bus_gbs: that times the factor of the collective
+    :ivar wrong: values that are wrong; None where they were not checked (N/A), or the version prints no number of them
+    :ivar largest_error: what versions before 2.13 print instead: the largest difference
+    """
+
+    time_us: float
+    algorithm_gbs: float
+    bus_gbs: float
+    wrong: typing.Optional[int] = None
+    largest_error: typing.Optional[float] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class NcclTestRow:
+    """A row of the table.
+
+    :ivar count: elements
+    :ivar type: of an element
+    :ivar operation: of a reduction; empty where the test has none
+    :ivar root: rank; None where the collective has none
+    :ivar out_of_place: None where the test leaves it out
+    :ivar in_place: None where the test leaves it out
+    """
+
+    size_bytes: int
+    count: int
+    type: str
+    operation: str
+    root: typing.Optional[int]
+    out_of_place: typing.Optional[NcclTestFigure]
+    in_place: typing.Optional[NcclTestFigure]
+
+    @property
+    def figures(self) -> typing.Tuple[NcclTestFigure, ...]:
+        """Return those that there are, out of place first."""
+        return tuple(figure for figure in (self.out_of_place, self.in_place) if figure is not None)
+
+
+@dataclasses.dataclass(frozen=True)
+class NcclTestTransport:
+    """What the log proves of the way that the figures went.
+
+    :ivar proven: the log shows each channel of each rank of the test, and none of them uses TCP
+    :ivar transports: of the channels that the log shows: NET/IB/GDRDMA, NET/Socket, P2P/CUMEM, SHM/direct
+    :ivar reasons: why it is not proven
+    """
+
+    proven: bool
+    transports: typing.Tuple[str, ...]
+    reasons: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class NcclTests:
+    """One run of one test.
+
+    :ivar collective: all_reduce, all_gather ...; empty where the version does not say (before 2.16.4)
+    :ivar version: of nccl-tests; empty where it does not say
+    :ivar library: release of NCCL that ran: 2.28.9; empty where it does not say
+    :ivar ranks: that the test lists; it cuts off a long list itself
+    :ivar announced: rows that it said it would make for one type, operation and root; None where it does not say
+    :ivar cpu_time: its times are those of the CPU (option -C), and say nothing of the bandwidth
+    :ivar rows: that are whole
+    :ivar unfinished: sizes of the rows that were begun and not ended
+    :ivar out_of_bounds: what its summary says; None where there is no summary, or two that differ
+    :ivar average_bus_gbs: what its summary says; None where there is no summary, or two that differ
+    :ivar concluded: its last line is there: that of the end, or, of a version without one, that of the average
+    :ivar errors: lines that say what failed, 20 at most
+    :ivar torn: rows whose figures are not whole or contradict each other
+    :ivar lacks: why these are not the figures of a whole run; empty of a whole run
+    :ivar transport: None where nobody judged it
+    """
+
+    collective: str = ""
+    version: str = ""
+    library: str = ""
+    ranks: typing.Tuple[NcclTestRank, ...] = ()
+    announced: typing.Optional[int] = None
+    cpu_time: bool = False
+    rows: typing.Tuple[NcclTestRow, ...] = ()
+    unfinished: typing.Tuple[int, ...] = ()
+    out_of_bounds: typing.Optional[int] = None
+    average_bus_gbs: typing.Optional[float] = None
+    concluded: bool = False
+    errors: typing.Tuple[str, ...] = ()
+    torn: int = 0
+    lacks: typing.Tuple[str, ...] = ()
+    transport: typing.Optional[NcclTestTransport] = None
