@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nccl_log_info
-short_description: Show the transport of each channel of each rank of a job, from the NCCL log
+short_description: Show the transport of each channel of each rank of a job, and what nccl-tests printed, from the NCCL log
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
@@ -17,6 +17,8 @@ description:
     whether GPUDirect RDMA is used, and if not, why. It returns warnings with their known causes.
   - Lines of several ranks may be mixed. They may have prefixes of C(kubectl logs), C(torchrun), C(mpirun) or other tools.
   - A listed device proves nothing; only channels do. The result does not contain what is missing in the log because lines were torn or cut off.
+  - Where a program of nccl-tests 2.0 to 2.19 or rccl-tests wrote into the same log, the module returns its table beside the transport that the log proves.
+    A document of its option C(-J) can be one of the files.
   - The module only shows the log. The stage C(training) judges it against the intent and the pods.
   - The module reads the log once. Its memory depends on the number of ranks and channels, not on the size of the log.
   - Any program of the job may write into the log. The module needs 128 MiB of memory and 8 bytes for each character of the log at most. It fails if the log
@@ -43,6 +45,11 @@ EXAMPLES = r"""
   linerate.rdma.nccl_log_info:
     paths: [job-worker-0.log, job-worker-1.log]
   register: nccl
+
+- name: Show what nccl-tests measured, and by which transport
+  ansible.builtin.debug:
+    msg: "{{ item.average_bus_gbs }} GB/s over {{ item.transport.transports | join(', ') }}, proven: {{ item.transport.proven }}"
+  loop: "{{ nccl.tests }}"
 """
 
 RETURN = r"""
@@ -156,18 +163,125 @@ log:
       returned: success
       type: bool
       sample: false
+tests:
+  description:
+    - Runs of programs of nccl-tests or rccl-tests in the log. Sizes are in bytes, times in us, bandwidths in GB/s. Empty without such a run.
+    - A figure is one of a whole run where C(lacks) is empty, and it went the way of C(transport.transports) where C(transport.proven) is V(true).
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    collective:
+      description: all_reduce, all_gather and so on. Empty where the version does not say.
+      returned: success
+      type: str
+      sample: all_reduce
+    version:
+      description: Version of nccl-tests. Empty where it does not say.
+      returned: success
+      type: str
+      sample: 2.19.6
+    library:
+      description: Release of NCCL. Empty where the version does not say.
+      returned: success
+      type: str
+      sample: 2.28.9
+    ranks:
+      description: Ranks that the test lists. C(group) is that of NCCL_TESTS_SPLIT.
+      returned: success
+      type: list
+      elements: dict
+      sample:
+        - {rank: 0, group: 0, pid: 2854, host: vm, gpu: 0, bus_id: "0000:00:06", model: NVIDIA H200}
+    announced:
+      description: Number of rows that the test said it would make for one type, operation and root.
+      returned: success
+      type: int
+      sample: 3
+    cpu_time:
+      description: Whether the times are those of the CPU (option C(-C)).
+      returned: success
+      type: bool
+      sample: false
+    rows:
+      description:
+        - Rows of the table. C(root) is V(null) where the collective has none; C(out_of_place) and C(in_place) are V(null) where the test leaves it out.
+        - C(wrong) is V(null) where the values were not checked. Versions before 2.13 print C(largest_error) in its place.
+      returned: success
+      type: list
+      elements: dict
+      sample:
+        - size_bytes: 1048576
+          count: 262144
+          type: float
+          operation: sum
+          root: null
+          out_of_place: {time_us: 508.19, algorithm_gbs: 2.06, bus_gbs: 2.06, wrong: 0, largest_error: null}
+          in_place: {time_us: 513.8, algorithm_gbs: 2.04, bus_gbs: 2.04, wrong: 0, largest_error: null}
+    unfinished:
+      description: Sizes of the rows that were begun and not ended.
+      returned: success
+      type: list
+      elements: int
+      sample: []
+    out_of_bounds:
+      description: Number of wrong results by the summary. V(null) without a summary.
+      returned: success
+      type: int
+      sample: 0
+    average_bus_gbs:
+      description: Average bus bandwidth by the summary. V(null) without a summary.
+      returned: success
+      type: float
+      sample: 2.67309
+    concluded:
+      description: Whether the end of the run is in the log.
+      returned: success
+      type: bool
+      sample: true
+    errors:
+      description: Lines that say what failed, 20 at most.
+      returned: success
+      type: list
+      elements: str
+      sample: []
+    torn:
+      description: Number of rows and summaries that are not whole or contradict themselves.
+      returned: success
+      type: int
+      sample: 0
+    lacks:
+      description: Why these are not the figures of a whole run. Empty for a whole run.
+      returned: success
+      type: list
+      elements: str
+      sample: []
+    transport:
+      description:
+        - C(proven) is V(true) where the log shows each channel of each rank of the test, and none of them uses TCP. C(reasons) says why not, 4 reasons at most.
+        - C(transports) lists the transports of the channels that the log shows. Within a host that is P2P or SHM, and no network.
+      returned: success
+      type: dict
+      sample:
+        proven: false
+        transports: [NET/Socket]
+        reasons: ["vm rank 0: NET/Socket 4. NCCL found no RDMA device that it may use in the pod, and fell back to TCP in silence."]
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
   type: dict
 """
 
+import io
+import typing
+
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.training.figures import judge_tests
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import FACT_SPEC, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
 
 
 def main() -> None:
@@ -178,7 +292,14 @@ def main() -> None:
         supports_check_mode=True,
     )
     paths, text = module.params["paths"], module.params["text"]
-    run_with_fact(module, lambda: {"log": to_data(nccl_log.parse_text(text) if paths is None else nccl_log.parse(read_lines(paths)))}, "nccl_log")
+
+    def work() -> typing.Dict[str, typing.Any]:
+        reader = nccl_tests.Reader()
+        lines = io.StringIO(text, newline="\n") if paths is None else read_lines(paths)
+        log = nccl_log.parse(reader.watch(lines))
+        return {"log": to_data(log), "tests": to_data(judge_tests(log, reader.runs()))}
+
+    run_with_fact(module, work, "nccl_log")
 
 
 if __name__ == "__main__":
