@@ -71,8 +71,8 @@ FORGED: typing.Mapping[str, typing.Callable[[int], str]] = {
 LEAST = MEGABYTE // 4
 
 
-def text_of(kind: str, size: int, texts: typing.Mapping[str, typing.Callable[[int], str]] = TEXTS) -> str:
-    made, length, number = [], 0, 0
+def text_of(kind: str, size: int, texts: typing.Optional[typing.Mapping[str, typing.Callable[[int], str]]] = None) -> str:
+    texts, made, length, number = texts or TEXTS, [], 0, 0
     while length < size:
         made.append(texts[kind](number))
         length, number = length + len(made[-1]), number + 1
