@@ -424,8 +424,8 @@ class _Run:
         )
 
     def _lacks(self, announced: typing.Optional[int], bounds: typing.Optional[int], average: typing.Optional[float], concluded: bool) -> typing.Iterator[str]:
-        if self.errors:
-            yield f"the test failed: {next(iter(self.errors))}"
+        for error in tuple(self.errors)[:1]:
+            yield f"the test failed: {error}"
         if self.overrun:
             yield "more of it is in the log than is read"
         if self.unfinished:
