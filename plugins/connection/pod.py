@@ -298,7 +298,7 @@ class Connection(ConnectionBase):
         answer = self._run(("/bin/sh", "-c", 'cat > "$1"', "sh", out_path), data)
         if answer.rc:
             remedy = "Set ansible_remote_tmp to a folder that the container may write, such as /tmp/.ansible"
-            raise AnsibleError(f"{escape.line(cut(out_path, 2000))} can't be written in {self._container}: {_words(answer)}. {remedy}")
+            raise AnsibleError(f"{_shown(out_path)} can't be written in {self._container}: {_words(answer)}. {remedy}")
 
     def fetch_file(self, in_path: str, out_path: str) -> None:
         """Copy a file from the container to the controller. A file that did not come as a whole is not written."""
@@ -306,7 +306,7 @@ class Connection(ConnectionBase):
         display.vvv(escape.line(f"FETCH {in_path} TO {out_path}"), host=str(self._container))
         answer = self._run(("/bin/sh", "-c", 'cat < "$1"', "sh", in_path), most=MOST_FILE)
         if answer.rc:
-            raise AnsibleError(f"{escape.line(cut(in_path, 2000))} can't be read in {self._container}: {_words(answer)}")
+            raise AnsibleError(f"{_shown(in_path)} can't be read in {self._container}: {_words(answer)}")
         try:
             with open(out_path, "wb") as file:
                 file.write(answer.stdout)
@@ -323,4 +323,9 @@ class Connection(ConnectionBase):
 
 
 def _words(answer: Answer) -> str:
-    return escape.line(cut(answer.stderr.decode(errors="replace").strip(), 2000)) or f"exit code {answer.rc}"
+    return _shown(answer.stderr.decode(errors="replace").strip()) or f"exit code {answer.rc}"
+
+
+def _shown(text: str) -> str:
+    """Return a text of the container as a line for a terminal."""
+    return escape.line(cut(text, 2000))

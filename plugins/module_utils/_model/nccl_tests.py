@@ -73,7 +73,7 @@ class NcclTestRow:
 
 @dataclasses.dataclass(frozen=True)
 class NcclTestTransport:
-    """What the log proves of the way that the figures went.
+    """The transport of a run, and whether the log proves it.
 
     :ivar proven: the log shows each channel of each rank of the test, and none of them uses TCP
     :ivar transports: of the channels that the log shows: NET/IB/GDRDMA, NET/Socket, P2P/CUMEM, SHM/direct

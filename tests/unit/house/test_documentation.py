@@ -20,9 +20,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from dev import content
 from lab.faults import FAULTS
 from tests.lab import page as faults
-from tests.unit.house import content_page
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/*/README.md")])
@@ -89,7 +89,7 @@ def test_job_of_the_page_is_a_right_one() -> None:
 
 def test_content_page_is_made_from_the_plugins_and_has_a_row_for_each_stage() -> None:
     text = (ROOT / "docs/content.md").read_text(encoding="utf-8")
-    assert text == content_page.page(), "run: python -m tests.unit.house.content_page"
+    assert content.put_tables(text) == text, "run: python -m dev.content"
     assert re.findall(r"^\| `(\w+)` \|", text.split("\n## Modules")[0], re.MULTILINE) == [stage for stage in WHAT if stage != "teardown"]
     assert {f"`{path.stem}`" for path in (ROOT / "plugins/modules").glob("*.py")} <= set(re.findall(r"`\w+`", text.partition("\n## Modules")[2]))
 

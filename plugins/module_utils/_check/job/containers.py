@@ -57,7 +57,7 @@ def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def check_added(scope: Scope) -> typing.Iterator[Finding]:
-    """What the training operator (v1) adds to a Worker beside a Master. [training-operator pkg/controller.v1/pytorch/initcontainer.go, 1.7 to 1.9]"""
+    """Tell what the training operator (v1) adds to a Worker beside a Master. [training-operator pkg/controller.v1/pytorch/initcontainer.go, 1.7 to 1.9]"""
     names = {template.path.rpartition(".")[2] for template in scope.job.templates}
     if scope.job.kind != "PyTorchJob" or "Master" not in names or not scope.template.path.endswith("Worker"):
         return

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a job says to NCCL: its variables, and the lists of interfaces and HCAs in them."""
+"""Rules about the NCCL variables of a job, and about the interfaces and HCAs that they name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the cluster has what a job's pods ask for: resources of the nodes, and claims of volumes."""
+"""Rules about the resources of nodes and the claims of volumes that the pods of a job ask for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .scope import Scope, extended_resources
 
 
 def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
-    """Whether the nodes have what the pods ask for: names, amounts, and all pods at once."""
+    """Check that the nodes have the resources that the pods ask for: by name, by amount, and for all pods at once."""
     groups: typing.Dict[typing.Tuple[typing.Tuple[str, int], ...], typing.List[Scope]] = {}
     for scope in scopes:
         groups.setdefault(tuple(sorted(extended_resources(scope.template).items())), []).append(scope)

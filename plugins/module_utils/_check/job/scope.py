@@ -51,12 +51,12 @@ class Scope:
 
     @property
     def computes(self) -> bool:
-        """Whether this is about the network at all: the launcher of an MPIJob, say, is not."""
+        """Whether the pods use the network of the job. The launcher of an MPIJob does not."""
         return bool(self.template.networks or self.devices or any(has_gpus(item) for item in self.template.containers))
 
     @property
     def tcp(self) -> bool:
-        """Whether the job says that it wants no RDMA."""
+        """Whether the job switches RDMA off by NCCL_IB_DISABLE."""
         disable = self.value("NCCL_IB_DISABLE")
         return disable is not None and disable.value is not None and read_integer(disable.value) != 0
 
@@ -71,7 +71,7 @@ class Scope:
 
 
 def read_integer(text: str) -> int:
-    """As NCCL reads it, by strtoll with base 0: what stands before the first character that is no digit, and 0 where nothing does. A leading 0 is octal.
+    """Return a number as NCCL reads it, by strtoll with base 0: the digits up to the first other character, or 0 without digits. A leading 0 is octal.
 
     What is out of range leaves its default, which is 0 of those that are read here. [src NVIDIA/nccl v2.30.7: src/misc/param.cc ncclLoadParam]
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""By which transport the figures of nccl-tests went: the same log must show it, by the verdict of channels.py.
+"""The transport of the figures of nccl-tests: the log that has the figures must show it, by the verdict of channels.py.
 
 A test over TCP prints a well-formed table as well, so a figure alone proves nothing of the network.
 """
@@ -33,9 +33,9 @@ def judge_tests(log: NcclLog, runs: typing.Sequence[NcclTests]) -> typing.Tuple[
 def _transport(log: NcclLog, run: NcclTests, by_process: typing.Mapping[typing.Tuple[str, int], typing.Sequence[NcclCommunicator]]) -> NcclTestTransport:
     # NCCL writes a host's name up to its first dot
     processes = dict.fromkeys((rank.host.partition(".")[0], rank.pid) for rank in run.ranks)
-    communicators = {item.name: item for process in processes for item in by_process.get(process, ())} or (
-        {} if processes else {item.name: item for item in log.communicators}
-    )
+    # a run that lists no ranks may be about any of the log
+    found_in = [item for process in processes for item in by_process.get(process, ())] if processes else log.communicators
+    communicators = {item.name: item for item in found_in}
     own = dataclasses.replace(log, communicators=tuple(communicators.values()))
     reasons = dict.fromkeys(
         f"{finding.subject}: {finding.measured}. {finding.why}"

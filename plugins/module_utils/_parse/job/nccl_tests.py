@@ -121,18 +121,17 @@ def parse_json(text: str) -> NcclTests:
     run.collective = _collective(_word(program[0])) if isinstance(program, list) and program else ""
     run.library = _release(_whole(data.get("nccl_version")) or 0)
     devices = config.get("devices")
-    for rank in map(_json_rank, devices[:_RANKS] if isinstance(devices, list) else ()):
-        run.ranks += [rank] if rank is not None else []
+    run.ranks = list(filter(None, map(_json_rank, devices[:_RANKS] if isinstance(devices, list) else ())))
     least, most, factor, step = (_whole(config.get(name)) for name in ("minimum_bytes", "maximum_bytes", "step_factor", "step_bytes"))
     if least is not None and most is not None and (factor or step):
         run.span = (least, most, factor or step or 0, bool(factor))
     for item in data["results"][: _ROWS + 1]:
         run.cpu_time = run.cpu_time or (isinstance(item, dict) and any("cpu_time" in part for part in item.values() if isinstance(part, dict)))
         run.add(_json_row(item))
+    # misspelt before 2.17.9
     bounds, average = data.get("out_of_bounds"), data.get("average_bus_bandwidth", data.get("average_bus_bandwidith"))
     count = _whole(bounds.get("count")) if isinstance(bounds, dict) else None
     run.bounds = {count} if count is not None else set()
-    # misspelt before 2.17.9
     mean = _real(average.get("bandwidth", average.get("bandwidith"))) if isinstance(average, dict) else None
     run.averages = {mean} if mean is not None else set()
     run.starting, run.concluded = True, bool(_word(data.get("end_time")))

@@ -10,11 +10,9 @@ import typing
 from ..._model.bios import KEYS, BiosValue
 from ..._model.errors import ParseError
 from .keys import is_display, is_name
-from .resource import Data, inner, is_path, last, mapping, rows, text_at
+from .resource import MOST_LETTERS, Data, inner, is_path, last, mapping, rows, text_at
 
 _PREFIX = "biosattributeregistry"
-#: of the name of an attribute, and of what the screen calls it, where real ones have 60 at most
-_MOST_LETTERS = 256
 #: attributes that belong to a key, where a real BIOS has some 30, rules of one of them, and conditions of a rule, where it has a few
 _MOST_WANTED, _MOST_RULES, _MOST_CONDITIONS = 300, 64, 64
 _READ_ONLY = ("ReadOnly", "GrayOut")
@@ -135,8 +133,9 @@ def parse(data: Data, path: str) -> Registry:
     rules = _dependencies(entries.get("Dependencies"))
     # each by its name: one that is there twice would be looked at with all of its rules each time
     wanted = {row["AttributeName"]: row for row in reversed(found) if _is_wanted(row)}
-    most_rules = max((len(rules.get(name, ())) for name in wanted), default=0)
-    most_conditions = max((len(rule.conditions) for name in wanted for rule in rules.get(name, ())), default=0)
+    ruled = [rules.get(name, []) for name in wanted]
+    most_rules = max(map(len, ruled), default=0)
+    most_conditions = max((len(rule.conditions) for its in ruled for rule in its), default=0)
     if len(wanted) > _MOST_WANTED or most_rules > _MOST_RULES or most_conditions > _MOST_CONDITIONS:
         told = f"{len(wanted)} attributes; one has {most_rules} rules, and a rule has {most_conditions} conditions"
         bound = f"{_MOST_WANTED} attributes of the kind that is asked for, with {_MOST_RULES} rules of {_MOST_CONDITIONS} conditions each, at most"
@@ -147,7 +146,7 @@ def parse(data: Data, path: str) -> Registry:
 def _is_wanted(row: Data) -> bool:
     """Whether an attribute belongs to any key."""
     name, display = row["AttributeName"], row.get("DisplayName")
-    if not isinstance(display, str) or max(len(name), len(display)) > _MOST_LETTERS:
+    if not isinstance(display, str) or max(len(name), len(display)) > MOST_LETTERS:
         return False
     return row.get("Type") != "Password" and any(is_display(key, name, display) or is_name(key, name) for key in KEYS)
 

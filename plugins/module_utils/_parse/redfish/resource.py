@@ -11,6 +11,9 @@ from ..._model.errors import ParseError
 
 Data = typing.Mapping[str, typing.Any]
 
+#: characters of the name of an attribute, of what the screen calls it, and of its value, where real ones have 60 at most
+MOST_LETTERS = 256
+
 
 def mapping(data: typing.Any, source: str) -> Data:
     """A resource.

@@ -13,15 +13,13 @@ from ..._model.bios import BiosJob
 from ..._model.boundary.paths import Path
 from ..._model.errors import ParseError
 from ..._model.identity import Identity, identity_of
-from .resource import Data, inner, is_path, last, link, mapping, rows, text_at
+from .resource import MOST_LETTERS, Data, inner, is_path, last, link, mapping, rows, text_at
 
 #: of jobs that are over: DMTF's Job.JobState, and iDRAC's
 _ENDED = re.compile(r"completed|failed|exception|cancel|invalid|expired", re.IGNORECASE)
 #: of those, the ones that did not do their work
 _FAILED = re.compile(r"failed|exception|errors", re.IGNORECASE)
 _BIOS_JOB = "BIOSConfiguration"
-#: of a value of a BIOS, where real ones that belong to a key have 40
-_MOST_LETTERS = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -260,11 +258,14 @@ def _texts(data: typing.Any) -> typing.Tuple[str, ...]:
 
 
 def _values(attributes: Data) -> typing.Dict[str, typing.Any]:
-    """Attributes whose value is one; an infinite number is none, nor is a text that no screen of a BIOS shows: reasons repeat a value for each attribute."""
+    """Return the attributes whose value is one.
+
+    An infinite number is none, nor is a text that no screen of a BIOS shows: the reason why an attribute can't be written repeats the values of others.
+    """
     return {name: value for name, value in attributes.items() if _is_value(value)}
 
 
 def _is_value(value: typing.Any) -> bool:
     if isinstance(value, str):
-        return len(value) <= _MOST_LETTERS
+        return len(value) <= MOST_LETTERS
     return value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))

@@ -50,14 +50,13 @@ def propose(seen: Seen) -> Proposal:
 
 
 def _bound(groups: typing.List[Group], out: Out) -> typing.List[Group]:
-    """The groups that most nodes are in, in the order that they have; the others are left out by name."""
-    wide = sorted(groups, key=lambda group: -len(group.members))
-    for group in wide[MOST_FABRICS:]:
-        for name, hcas in group.members.items():
+    """Return the groups that most nodes are in, in the order that they have, and leave out the others by name."""
+    places = sorted(range(len(groups)), key=lambda place: -len(groups[place].members))
+    for place in places[MOST_FABRICS:]:
+        for name, hcas in groups[place].members.items():
             for hca in hcas:
                 out.add(name, hca, f"its ports tell one of {len(groups)} fabrics, and {MOST_FABRICS} are proposed. Add a fabric by hand.")
-    kept = {id(group) for group in wide[:MOST_FABRICS]}
-    return [group for group in groups if id(group) in kept]
+    return [groups[place] for place in sorted(places[:MOST_FABRICS])]
 
 
 def _fabrics_why(groups: typing.Sequence[Group]) -> str:

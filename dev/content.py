@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tables of docs/content.md, made from the documentation of plugins and roles: ``python -m tests.unit.house.content_page`` writes them."""
+"""The tables of plugins and roles in docs/content.md, made from their documentation. ``python -m dev.content`` writes them."""
 
 from __future__ import annotations
 
-import importlib
-import pathlib
 import re
-import sys
 import typing
 
 import yaml
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "build/collections"))
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+
+from .blocks import put_block
+from .steps import ROOT
 
 #: headings, folders below plugins, and what stands above the table
 KINDS = (
@@ -25,20 +24,22 @@ KINDS = (
     ("Callback", "callback", ""),
 )
 PAGE = ROOT / "docs/content.md"
-MARK = "<!-- made by 'python -m tests.unit.house.content_page' -->\n"
 
 
-def page() -> str:
-    """Return the text of the page: the stages as they are written there, and the tables."""
-    parts = [PAGE.read_text(encoding="utf-8").partition(MARK)[0] + MARK]
-    for heading, folder, above in KINDS:
-        parts.append("\n".join([f"## {heading}", "", *([above, ""] if above else []), *_table("name", _plugins(folder))]) + "\n")
-    parts.append("\n".join(["## Roles", "", "One role for each stage, and:", "", *_table("role", _roles())]) + "\n")
-    return "\n".join(parts)
+def tables() -> str:
+    """Return a table for each kind of plugin, and one of the roles."""
+    parts = [_part(heading, above, "name", _plugins(folder)) for heading, folder, above in KINDS]
+    return "\n" + "\n".join([*parts, _part("Roles", "One role for each stage, and:", "role", _roles())])
 
 
-def _table(head: str, rows: typing.Dict[str, str]) -> typing.List[str]:
-    return [f"| {head} | |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in sorted(rows.items()))]
+def put_tables(page: str) -> str:
+    """Return the text of the page with the tables in their place."""
+    return put_block(page, "dev.content", PAGE, tables())
+
+
+def _part(heading: str, above: str, head: str, rows: typing.Mapping[str, str]) -> str:
+    table = [f"| {head} | |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in sorted(rows.items()))]
+    return "\n".join([f"## {heading}", "", *([above, ""] if above else []), *table]) + "\n"
 
 
 def _plugins(folder: str) -> typing.Dict[str, str]:
@@ -55,15 +56,14 @@ def _plugins(folder: str) -> typing.Dict[str, str]:
 
 def _roles() -> typing.Dict[str, str]:
     """Return the short descriptions of the entry points of each role that is not a stage, by name."""
-    stages = importlib.import_module("ansible_collections.linerate.rdma.plugins.module_utils._model.findings").STAGES
     specs = {path.parents[1].name: yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"] for path in ROOT.glob("roles/*/meta/argument_specs.yml")}
     return {
         f"{role}`, entry point `{entry}" if entry != "main" else role: spec["short_description"]
         for role, entries in specs.items()
-        if role not in stages
+        if role not in STAGES
         for entry, spec in entries.items()
     }
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(put_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
