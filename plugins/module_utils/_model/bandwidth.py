@@ -104,6 +104,25 @@ QUEUE_PAIRS = ((400.0, 8), (200.0, 4))
 
 
 @dataclasses.dataclass(frozen=True)
+class Wider:
+    """A pair that was too slow, measured once more with more queue pairs and, where there is room, larger messages.
+
+    :ivar queue_pairs: that were asked for, at once
+    :ivar message_bytes: that were measured; those that were asked for where there is no figure
+    :ivar average_gbps: None when there is no figure
+    :ivar why: there is none; empty where there is
+    """
+
+    queue_pairs: int
+    message_bytes: int
+    average_gbps: typing.Optional[Gbps] = None
+    peak_gbps: typing.Optional[Gbps] = None
+    iterations: typing.Optional[int] = None
+    why: str = ""
+    commands: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class PairResult(OrderedPair):
     """One ordered pair of a rail, or of two: the client writes to the server, or each to the other where both directions run at once.
 
@@ -121,6 +140,7 @@ class PairResult(OrderedPair):
         it has none, so that each measurement may go over other links
     :ivar server_rail: of a pair between two rails; None: ``rail``
     :ivar queue_pairs: of ib_write_bw, at once; None: it did not run
+    :ivar wider: the same with more of them, where it was too slow; None: it was not, or there was nothing to add
     """
 
     fabric: str
@@ -146,6 +166,7 @@ class PairResult(OrderedPair):
     flow_label: typing.Optional[int] = None
     server_rail: typing.Optional[int] = None
     queue_pairs: typing.Optional[int] = None
+    wider: typing.Optional[Wider] = None
 
     @property
     def key(self) -> PairKey:

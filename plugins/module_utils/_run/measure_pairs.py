@@ -13,8 +13,9 @@ import functools
 import itertools
 import typing
 
-from .._check.bandwidth.check import NOTHING, Facts, cover_text, evidence_of, figures_of, seat_of, to_be_layered, verdicts, ways_between
-from .._model.bandwidth import BandwidthFacts, CountedPair, PairLayers, PairResult, RdmaPod, RoundPlan, SweepRow
+from .._check.bandwidth.check import NOTHING, Facts, cover_text, evidence_of, figures_of, seat_of, to_be_layered, too_slow, verdicts, ways_between
+from .._check.bandwidth.too_slow import TooSlow
+from .._model.bandwidth import BandwidthFacts, CountedPair, PairLayers, PairResult, RdmaPod, RoundPlan, SweepRow, Wider
 from .._model.errors import unforeseen
 from .._model.intent import Fabric
 from .._model.kubernetes import CommandResult
@@ -45,11 +46,13 @@ from .._schedule.measurements import (
     orders,
     queue_pairs,
     round_plan,
+    seconds_of_wider,
     steps,
     turn_steps,
 )
 from .._schedule.narrowing import Narrowing
 from .._schedule.ways import Ways
+from .._schedule.wider import Amount
 from .counted import NO_COUNTERS, Counters
 from .layers import Layers
 from .pods import Plan, Pods, Say, workers
@@ -109,6 +112,8 @@ class Bench:
         self._blocks = itertools.count()
         #: names of the pods whose perftest can give packets a flow label
         self._labelled: typing.FrozenSet[str] = frozenset()
+        #: of the fabric that is measured
+        self._too_slow: typing.Optional[TooSlow] = None
 
     def run(self) -> BandwidthFacts:
         """Pods, measurements, removal: fabric after fabric, since all pods at the same time may ask for more than the nodes have.
@@ -127,6 +132,10 @@ class Bench:
             hours = f"about {planned.seconds / 60:.0f} min, {planned.most_seconds / 60:.0f} at most"
             rounds = cover_text(planned) if planned.cover is not None else f"{planned.rounds} of {planned.all_rounds} rounds of pairs"
             self._say(f"{planned.fabric}: {rounds}, {hours}")
+        for fabric in self._plan.fabrics:
+            seconds = seconds_of_wider(fabric)[0]
+            if seconds:
+                self._say(f"{fabric.name}: a pair that is too slow is measured once more with more queue pairs, which takes about {seconds} s")
         try:
             with workers(self._plan.parallel) as pool:
                 for fabric, planned in zip(self._plan.fabrics, plans):
@@ -149,6 +158,7 @@ class Bench:
         usable = {(item.rail, item.node): item for item in pods if not item.error}
         ways = ways_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
         self._labelled = self._with_labels(pool, fabric, usable) if ways is not None and ways.hashed else frozenset()
+        self._too_slow = too_slow(fabric, tuple(usable.values()), self._seen)
         if ways is not None:
             return self._by_links(pool, fabric, usable, ways)
         rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
@@ -304,13 +314,67 @@ class Bench:
         return results[len(measured) :]
 
     def _step(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, step: Step, flow: int = 0) -> typing.List[PairResult]:
-        """:param flow: number of the flow of each pair, where its ends can choose one"""
+        """Measure pairs that share no end at the same time, and then those of them that are too slow once more.
+
+        :param flow: number of the flow of each pair, where its ends can choose one
+        """
 
         def both(task: Task) -> typing.List[PairResult]:
             its = orders(task, fabric.bandwidth)
             return [self._pair(fabric, one, usable[one.client_end], usable[one.server_end], flow) for one in its]
 
-        return [result for results in pool.map(both, step) for result in results]
+        return self._wider(pool, fabric, usable, [result for results in pool.map(both, step) for result in results])
+
+    def _wider(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, measured: typing.Sequence[PairResult]) -> typing.List[PairResult]:
+        """The results of a step, with those of a second measurement where a pair is too slow. The orders of a pair run one after the other."""
+        if self._too_slow is None:
+            return list(measured)
+        found = self._too_slow.of(measured)
+        results = [pair for pair, _amount in found]
+        numbers: typing.Dict[typing.FrozenSet[typing.Any], typing.List[int]] = {}
+        for number, (pair, amount) in enumerate(found):
+            if amount is not None:
+                numbers.setdefault(pair.pair, []).append(number)
+        if not numbers:
+            return results
+
+        def once_more(its: typing.Sequence[int]) -> typing.List[PairResult]:
+            return [self._once_more(fabric, usable, *found[number]) for number in its]
+
+        for its, pairs in zip(numbers.values(), pool.map(once_more, numbers.values())):
+            for number, pair in zip(its, pairs):
+                results[number] = pair
+        self._too_slow.note([results[number] for its in numbers.values() for number in its])
+        return results
+
+    def _once_more(self, fabric: Fabric, usable: Usable, pair: PairResult, amount: typing.Optional[Amount]) -> PairResult:
+        """A pair with its figure of more queue pairs, or why there is none."""
+        if amount is None:
+            return pair
+        client, server = usable[pair.client_end], usable[pair.server_end]
+        pods = dataclasses.replace(fabric.pods, queue_pairs=amount.queue_pairs, message_bytes=amount.message_bytes, iterations=amount.iterations)
+        found = Wider(amount.queue_pairs, amount.message_bytes)
+        for left in reversed(range(ATTEMPTS)):
+            fresh = dataclasses.replace(pair, commands=())
+            try:
+                report, fresh, failure = self._bandwidth(dataclasses.replace(fabric, pods=pods), client, server, self._next_ports() + 1, fresh, False)
+                why = f"{failure.kind}: {failure.evidence}" if failure is not None else "" if report is not None else "it did not run"
+            except (ApiError, LeaseLost):
+                raise
+            except Exception as error:
+                # nobody foresaw what its ends printed: the others are still to be measured
+                report, failure, why = None, None, str(unforeseen(error, f"{client.node} -> {server.node}"))
+            found = dataclasses.replace(found, commands=(*found.commands, *fresh.commands), why=why[:300])
+            if failure is None or failure.kind not in LOST or not left:
+                break
+            if failure.kind == "exec_lost":
+                self._pods.await_api()
+        if report is not None and not found.why:
+            row = report.largest
+            found = Wider(amount.queue_pairs, row.message_bytes, row.average_gbps, row.peak_gbps, row.iterations, commands=found.commands)
+        figure = f"{found.average_gbps:.4f} Gb/s" if found.average_gbps is not None else found.why
+        self._say(f"{fabric.name} {client.node} -> {server.node}, once more with {amount.queue_pairs} queue pairs: {figure}")
+        return dataclasses.replace(pair, wider=found)
 
     def _next_ports(self) -> int:
         return FIRST_PORT + PORTS * (next(self._blocks) % PORT_BLOCKS)

@@ -10,12 +10,14 @@ import typing
 
 from .._model.bandwidth import QUEUE_PAIRS, CoverPlan, End, OrderedPair, RoundPlan
 from .._model.intent import Bandwidth, Fabric
+from .._model.profiles import carries_rdma
 from .._model.profiles import rails as rails_of
 from .coverage import coverage
 from .covering import Cover, Turn, apart
 from .narrowing import MOST_ROUNDS, MOST_TURNS
 from .rounds import rounds
 from .ways import Ways
+from .wider import wider
 
 Pair = typing.FrozenSet[End]
 #: a suspect that fails with so many partners that pass with others is at fault itself
@@ -110,6 +112,7 @@ def cover_plan(fabric: Fabric, ways: Ways, first: Cover, parallel: int) -> Round
     after_each_other = 1 if fabric.bandwidth.rails == "parallel" else len(rails_of(fabric))
     later = MOST_TURNS * MOST_ROUNDS * after_each_other * max((-(-len(step) // parallel) for step in turns), default=1)
     usual, most = _seconds(fabric)
+    most += seconds_of_wider(fabric)[1]
     used = coverage(ways, (test for item in first.rounds for test in item.tests))
     in_hosts = sum(ways.ends[source].node == ways.ends[target].node for item in first.rounds for source, target in item.tests)
     plan = CoverPlan(first.tests, used.usable, len(used.covered), len(used.unused), ways.spread, in_hosts, apart(ways))
@@ -122,6 +125,14 @@ def _seconds(fabric: Fabric) -> typing.Tuple[int, int]:
     pods, measurements = fabric.pods, 2 if fabric.bandwidth.sweep else 1
     usual = _BESIDE_SECONDS + measurements * pods.seconds
     return usual, min(PING_LIMIT, pods.limit_seconds) + measurements * pods.limit_seconds + (1 + measurements) * (SERVER_LIMIT + SLACK)
+
+
+def seconds_of_wider(fabric: Fabric) -> typing.Tuple[int, int]:
+    """Of one measurement with more queue pairs, as of any other; nothing where there is no RDMA, or no room for more."""
+    pods = fabric.pods
+    if not carries_rdma(fabric) or wider(fabric, pods.queue_pairs) is None:
+        return 0, 0
+    return _BESIDE_SECONDS + pods.seconds, pods.limit_seconds + SERVER_LIMIT + SLACK
 
 
 def most_seconds_of_a_pair(fabric: Fabric) -> int:
@@ -145,7 +156,8 @@ def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> Roun
     wanted, rails = fabric.bandwidth, len(rails_of(fabric))
     together, after_each_other = (rails, 1) if wanted.rails == "parallel" else (1, rails)
     turns = after_each_other * -(-together * (nodes // 2) // parallel) * (2 if wanted.directions == "both" else 1)
-    usual, most = (turns * seconds for seconds in _seconds(fabric))
+    usual, most = _seconds(fabric)
+    usual, most = turns * usual, turns * (most + seconds_of_wider(fabric)[1])
     all_rounds = everybody(nodes)
     if wanted.rounds == "all":
         chosen = all_rounds

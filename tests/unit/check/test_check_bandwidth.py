@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.cau
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check, sound, verdicts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.pairs import PINGS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.completions import COMPLETIONS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, CoverPlan, PairResult, RdmaPod, RoundPlan, SweepRow
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, CoverPlan, PairResult, RdmaPod, RoundPlan, SweepRow, Wider
 from ansible_collections.linerate.rdma.plugins.module_utils._model.completions import STATUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
@@ -167,6 +167,50 @@ def test_a_pair_of_few_queue_pairs_is_to_be_measured_with_more_before_anything_i
     finding = found(facts(pair("a", "b", 284.4, queue_pairs=count), pair("b", "a", 284.4, queue_pairs=count)), "floor", AB)
     assert (finding.status, advice in finding.why) == ("fail", True), finding
     assert (finding.remedy or "").startswith("First set pods.queue_pairs of the fabric to 8 and run the stage again") == bool(advice), finding
+
+
+def slow(**changes: typing.Any) -> PairResult:
+    """a -> b, below its floor with 4 queue pairs, and with 16 not."""
+    more = dataclasses.replace(Wider(16, 4194304, 391.5, 392.0, 5000), **changes)
+    return pair("a", "b", 218.0, queue_pairs=4, wider=more)
+
+
+def test_a_pair_that_reaches_its_floor_with_more_queue_pairs_accuses_nobody() -> None:
+    given = facts(slow(), pair("b", "a", 391.0, queue_pairs=4))
+    findings = {(item.check, item.subject): item for item in check(intent(), given)}
+    for name in ("bandwidth.floor", "bandwidth.fleet"):
+        finding = findings[name, AB]
+        assert (finding.status, finding.measured) == ("warn", "218.00 Gb/s with 4 queue pairs, 391.50 Gb/s with 16 of 4194304 bytes")
+        assert "the path and both HCAs are proven, and how the pair was measured is the cause" in (finding.why or "")
+        assert "NCCL_IB_QPS_PER_CONNECTION" in (finding.remedy or "") and "Set pods.queue_pairs of the fabric to 16" in (finding.remedy or "")
+    assert findings["bandwidth.suspect", "compute"].status == "pass"
+    assert {item.status for item in findings.values()} == {"pass", "warn"}
+
+
+def test_a_pair_that_stays_below_its_floor_fails_with_both_figures() -> None:
+    given = facts(slow(average_gbps=220.0, peak_gbps=221.0), pair("b", "a", 391.0, queue_pairs=4))
+    finding = found(given, "floor", AB)
+    assert (finding.status, finding.measured) == ("fail", "218.00 Gb/s with 4 queue pairs, 220.00 Gb/s with 16 of 4194304 bytes")
+    assert "With 16 queue pairs of 4194304 bytes it is too slow as well" in (finding.why or "")
+    assert (finding.remedy or "").startswith("See bandwidth.suspect for the end at fault")
+    assert "fail" in {item.status for item in check(intent(), given) if item.check == "bandwidth.suspect"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"average_gbps": None, "why": "memlock: Couldn't allocate MR"}, "With 16 there is no figure: memlock: Couldn't allocate MR."),
+        ({"average_gbps": 900.0, "peak_gbps": 901.0}, "It is above what the link can carry"),
+        ({"peak_gbps": 100.0}, "Its average is above its peak"),
+        ({"message_bytes": 65536}, "It is of messages of 65536 bytes, and 4194304 were asked for"),
+        ({"iterations": 0}, "It is of 0 messages"),
+        ({"queue_pairs": 4}, "It is of 4 queue pairs, and 16 were to be measured"),
+    ],
+)
+def test_a_second_figure_that_is_none_proves_nothing(changes: typing.Dict[str, typing.Any], why: str) -> None:
+    finding = found(facts(slow(**changes), pair("b", "a", 391.0)), "floor", AB)
+    assert finding.status == "fail" and why in (finding.why or ""), finding
+    assert (finding.remedy or "").startswith("First set pods.queue_pairs of the fabric to 8")
 
 
 def test_iterations_may_be_told_of_each_queue_pair_or_of_all() -> None:

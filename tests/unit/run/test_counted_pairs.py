@@ -256,7 +256,8 @@ def test_without_an_observer_where_the_fabric_was_seen_nothing_is_measured_and_t
     world.observers = observers
     measured = world.run()
     number = len(world.api.tests)
-    assert number == sum(not pair.why for pair in measured.counted) + len(measured.pairs) and not world.asked
+    once_more = sum(pair.wider is not None and bool(pair.wider.commands) for pair in measured.pairs)
+    assert number == sum(not pair.why for pair in measured.counted) + len(measured.pairs) + once_more and not world.asked
     found = next(one for one in world.findings(measured, "suspect") if "between leaf-1" in one.subject)
     assert said in found.why and found.remedy.startswith("Read them by hand before and after a test: perfquery -l LID PORTS")
 

@@ -35,6 +35,7 @@ TABLE = (
     " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100           0.084767            {}            0.000066\n"
 )
 GOOD = TABLE.format("0.034819")
+HEADS = TABLE[: TABLE.index("\n") + 1]
 TCP = '{\n"start": {"connected": [{}, {}, {}, {}]}, "end": {"sum_received": {"bits_per_second": 21.5e9}}}\n'
 CRASHED = CommandResult("", 139, "timeout: the monitored command dumped core\n")
 REFUSED = CommandResult("", 1, "Couldn't connect to 10.0.0.2:18603\n")
@@ -212,8 +213,8 @@ def test_each_ordered_pair_is_measured_once_and_no_pod_stays() -> None:
 class _Fast(Api):
     """Both ports have this rate."""
 
-    def __init__(self, rate: str) -> None:
-        super().__init__()
+    def __init__(self, rate: str, nodes: typing.Tuple[str, ...] = ("a", "b")) -> None:
+        super().__init__(nodes)
         self.rate = rate
 
     def greeting(self, pod: str, node: str) -> CommandResult:
@@ -239,6 +240,69 @@ def test_fast_ports_are_measured_with_several_queue_pairs_at_both_ends(rate: str
     assert {pair.queue_pairs for pair in facts.pairs} == {pairs}
     of_tool = [command for tool, _end, _node, command in api.ran if tool == "ib_write_bw"]
     assert len(of_tool) == 4 and all((("-q", str(pairs)) in zip(command, command[1:])) == (pairs > 1) for command in of_tool), of_tool
+
+
+def _of_queue_pairs(few: str, many: typing.Callable[[str, str], typing.Any]) -> typing.Callable[..., typing.Any]:
+    """What the client of ib_write_bw says: ``few`` of 8 queue pairs, and of 16 what ``many`` says of its node and its server's address."""
+
+    def answer(node: str, command: typing.Tuple[str, ...]) -> typing.Any:
+        words = dict(zip(command, command[1:]))
+        gbps = few if words["-q"] == "8" else many(node, command[-1])
+        if isinstance(gbps, CommandResult):
+            return gbps
+        return CommandResult(" ".join(command), 0, f"{HEADS} {words['-s']} {words['-n']} {float(gbps) + 1} {gbps} 0.1\n")
+
+    return answer
+
+
+@pytest.mark.parametrize("many", ["391.500000", "220.000000"])
+def test_a_pair_below_its_floor_is_measured_once_more_with_more_queue_pairs(many: str) -> None:
+    api = _Fast("400 Gb/sec (4X NDR)")
+    api.answers = {("ib_write_bw", "client"): _of_queue_pairs("218.000000", lambda node, server: many)}
+    facts, lines = run(api, line_rate={"floor_gbps": 368, "reason": "NDR"})
+    for pair in facts.pairs:
+        found = pair.wider
+        assert (pair.average_gbps, pair.queue_pairs, pair.message_bytes, pair.iterations) == (218.0, 8, 65536, 100)
+        assert found is not None and (found.queue_pairs, found.message_bytes, found.iterations) == (16, 262144, 12)
+        assert (found.average_gbps, found.why, len(found.commands), len(pair.commands)) == (float(many), "", 1, 2)
+    assert f"storage a -> b, once more with 16 queue pairs: {float(many):.4f} Gb/s" in lines
+    of_tool = [(end, command) for tool, end, _node, command in api.ran if tool == "ib_write_bw"]
+    assert len(of_tool) == 8 and sum(("-q", "16") in zip(command, command[1:]) for _end, command in of_tool) == 4
+
+
+def test_a_pair_that_reaches_its_floor_is_measured_once() -> None:
+    api = _Fast("400 Gb/sec (4X NDR)")
+    api.answers = {("ib_write_bw", "client"): _of_queue_pairs("391.500000", lambda node, server: "395.0")}
+    facts, _lines = run(api, line_rate={"floor_gbps": 368, "reason": "NDR"})
+    assert [pair.wider for pair in facts.pairs] == [None, None]
+    assert sum(tool == "ib_write_bw" for tool, _end, _node, _command in api.ran) == 4
+
+
+def test_a_second_measurement_without_a_figure_keeps_the_first_and_says_why() -> None:
+    api = _Fast("400 Gb/sec (4X NDR)")
+    api.answers = {("ib_write_bw", "client"): _of_queue_pairs("218.000000", lambda node, server: CommandResult("", 1, "Couldn't allocate MR\n"))}
+    facts, _lines = run(api, line_rate={"floor_gbps": 368, "reason": "NDR"})
+    for pair in facts.pairs:
+        assert pair.average_gbps == 218.0 and not pair.failure
+        assert pair.wider is not None and pair.wider.average_gbps is None and "Couldn't allocate MR" in pair.wider.why
+
+
+def test_of_an_end_whose_pairs_stay_slow_two_are_measured_once_more() -> None:
+    """A broken node costs four measurements more, two in each direction, whatever the number of others is."""
+    nodes = ("a", "b", "c", "d", "e", "f")
+    api = _Fast("400 Gb/sec (4X NDR)", nodes)
+
+    def answer(node: str, command: typing.Tuple[str, ...]) -> typing.Any:
+        to = next(pod["node"] for number, pod in enumerate(map(api.pods.get, api.made), 1) if pod and command[-1] == f"10.0.0.{number}")
+        return _of_queue_pairs("218.000000" if "f" in (node, to) else "391.500000", lambda node, server: "219.0")(node, command)
+
+    api.answers = {("ib_write_bw", "client"): answer}
+    facts, _lines = run(api, nodes, line_rate={"floor_gbps": 368, "reason": "NDR"})
+    found = [pair for pair in facts.pairs if pair.wider is not None]
+    assert all("f" in (pair.client, pair.server) for pair in found) and len(found) == 10
+    assert sum(pair.wider is not None and pair.wider.average_gbps == 219.0 for pair in found) == 4
+    told = {pair.wider.why for pair in found if pair.wider is not None and pair.wider.average_gbps is None}
+    assert told == {f"2 other pairs with f as the {role} were measured so, and stayed too slow" for role in ("client", "server")}
 
 
 def test_the_pods_of_one_fabric_go_before_those_of_the_next_come() -> None:
@@ -1187,7 +1251,8 @@ def test_the_plan_is_told_before_anything_is_started_and_kept() -> None:
 
     nodes = ("a", "b", "c", "d")
     facts, lines = run(Timed(nodes), nodes, bandwidth={"rounds": 2})
-    assert lines[0] == "storage: 2 of 3 rounds of pairs, about 1 min, 38 at most"
+    assert lines[0] == "storage: 2 of 3 rounds of pairs, about 1 min, 65 at most"
+    assert lines[1] == "storage: a pair that is too slow is measured once more with more queue pairs, which takes about 15 s"
     assert [(plan.fabric, plan.rounds, plan.all_rounds) for plan in facts.plans] == [("storage", 2, 3)]
     assert set(lives) == {14400}
     # each round is a few hours, as one pair at a time is measured

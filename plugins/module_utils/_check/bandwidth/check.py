@@ -42,6 +42,7 @@ from .layers import check_layers
 from .links import check_links
 from .localised import check_slow_links, least_share, readings
 from .pairs import check_pair, on_rail, subject_of, verdicts_of
+from .too_slow import TooSlow
 from .trend import check_trend, check_unread
 
 Pair = typing.FrozenSet[End]
@@ -162,8 +163,13 @@ def evidence_of(fabric: Fabric, ways: Ways, pods: typing.Sequence[RdmaPod], pair
 
 def _evidence(ground: Ground, ways: Ways, pairs: typing.Iterable[PairResult], figures: typing.Iterable[bool]) -> Evidence:
     """:param figures: of each pair, whether its figure is a measurement"""
-    measured = [pair for pair, figure in zip(pairs, figures) if figure]
+    measured = [ground.best_of(pair) for pair, figure in zip(pairs, figures) if figure]
     return weigh(ways, readings(ways, measured), least_share(ways, measured, lambda pair: ground.floor(pair)[0]))
+
+
+def too_slow(fabric: Fabric, pods: typing.Sequence[RdmaPod], seen: Facts = NOTHING) -> TooSlow:
+    """What tells, as a fabric is measured, which pairs are to be measured once more with more queue pairs."""
+    return TooSlow(_ground(fabric, seen, pods))
 
 
 def figures_of(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> typing.List[bool]:
@@ -234,7 +240,7 @@ def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.O
     shown = seen_at(_membership(fabric, facts), facts.topologies)[1]
     measured = facts.bandwidth.counted if facts.bandwidth is not None else ()
     counted = Counted(fabric, ways, [item for item in measured if item.fabric == fabric.name], could_be(shown.capabilities if shown else None))
-    findings += check_slow_links(fabric, ways, evidence, where, rates, pairs, counted)
+    findings += check_slow_links(fabric, ways, evidence, where, rates, [ground.best_of(pair) for pair in pairs], counted)
     findings += [*counted.routing(), *counted.other_lids(shown.topology.lmc if shown and shown.topology else None)]
     if any(verdict is False and not figure for verdict, figure in zip(passed, figures)):
         # what gave no figure has another cause than a slow link, and is told from those that gave one

@@ -15,6 +15,7 @@ from ..._model.bandwidth import End, PairResult, RdmaPod
 from ..._model.hca import NodeHcas, Port
 from ..._model.intent import Fabric
 from ..._model.profiles import carries_rdma
+from ..._schedule.wider import wider
 from ..fleet.line_rates import HcaRates, LineRates, most_of_pcie
 
 #: of a rate: clocks of processors, by which the tools measure time, are a little off
@@ -133,18 +134,42 @@ class Ground:
 
     def doubt(self, pair: PairResult) -> str:
         """Why the figure of a pair is no measurement; empty where it may be one."""
-        average, wanted = pair.average_gbps, self.fabric.pods
+        wanted = self.fabric.pods
+        return self._doubt(pair, wanted.message_bytes, wanted.iterations, "pods.message_bytes", "pods.iterations")
+
+    def doubt_wider(self, pair: PairResult) -> str:
+        """Why the figure with more queue pairs is none; empty where it may be one."""
+        found = pair.wider
+        if found is None or not found.average_gbps:
+            return (found.why if found is not None else "") or "It was not measured."
+        wanted = wider(self.fabric, pair.queue_pairs)
+        if wanted is None or found.queue_pairs != wanted.queue_pairs:
+            return f"It is of {found.queue_pairs} queue pairs, and {wanted.queue_pairs if wanted else 'none'} were to be measured."
+        return self._doubt(_with_more(pair), wanted.message_bytes, wanted.iterations, "more queue pairs", "more queue pairs")
+
+    def proven(self, pair: PairResult) -> typing.Optional[float]:
+        """What a pair carried with more queue pairs, in Gb/s; None where it was not measured with more, or that is no measurement."""
+        return None if self.doubt_wider(pair) or pair.wider is None else pair.wider.average_gbps
+
+    def best_of(self, pair: PairResult) -> PairResult:
+        """The pair with the figure that tells most of its path: the one with more queue pairs, where that is higher."""
+        proven = self.proven(pair)
+        return _with_more(pair) if proven is not None and proven > (pair.average_gbps or 0.0) else pair
+
+    def _doubt(self, pair: PairResult, message_bytes: int, iterations: typing.Optional[int], of_bytes: str, of_iterations: str) -> str:
+        """:param message_bytes: that were asked for, and by what"""
+        average = pair.average_gbps
         if average is None:
             return ""
         if pair.transport != "RDMA" and carries_rdma(self.fabric):
             return f"It is of {pair.transport}, and the pods of this fabric are to have RDMA."
         if pair.transport == "RDMA":
-            if pair.message_bytes != wanted.message_bytes:
-                return f"It is of messages of {pair.message_bytes} bytes, and {wanted.message_bytes} were asked for (pods.message_bytes)."
+            if pair.message_bytes != message_bytes:
+                return f"It is of messages of {pair.message_bytes} bytes, and {message_bytes} were asked for ({of_bytes})."
             # of each queue pair, or of all together, as the version of perftest has it
-            told = (wanted.iterations, wanted.iterations * (pair.queue_pairs or 1)) if wanted.iterations is not None else (pair.iterations,)
+            told = (iterations, iterations * (pair.queue_pairs or 1)) if iterations is not None else (pair.iterations,)
             if not pair.iterations or pair.iterations not in told:
-                asked = f"{wanted.iterations} were asked for (pods.iterations)" if wanted.iterations is not None else "a figure needs one at least"
+                asked = f"{iterations} were asked for ({of_iterations})" if iterations is not None else "a figure needs one at least"
                 return f"It is of {pair.iterations} messages, and {asked}."
             # both have two digits behind the point, or six
             if pair.peak_gbps is not None and average > pair.peak_gbps * CLOCKS + 0.01:
@@ -154,6 +179,21 @@ class Ground:
         if least is not None and average > self.ways * least.gbps * CLOCKS:
             return f"It is above what the link can carry: {least.text} Gb/s{', in each direction' if self.ways == 2 else ''}."
         return ""
+
+
+def _with_more(pair: PairResult) -> PairResult:
+    """The pair as it was measured with more queue pairs."""
+    found = pair.wider
+    if found is None:
+        return pair
+    return dataclasses.replace(
+        pair,
+        average_gbps=found.average_gbps,
+        peak_gbps=found.peak_gbps,
+        message_bytes=found.message_bytes,
+        iterations=found.iterations,
+        queue_pairs=found.queue_pairs,
+    )
 
 
 def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], shares: Shares) -> Carried:

@@ -39,6 +39,11 @@ def subject_of(fabric: Fabric, pair: PairResult) -> str:
 
 #: queue pairs that fill any link
 _ENOUGH = max(count for _rate, count in QUEUE_PAIRS)
+#: what to do where more queue pairs than the intent's fill the link
+_MORE = (
+    "Let jobs send by several queue pairs (NCCL: NCCL_IB_QPS_PER_CONNECTION), and compare firmware, PCIe settings and CPUs of both nodes with what the NIC's "
+    "vendor advises."
+)
 
 
 def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> typing.List[Finding]:
@@ -114,6 +119,48 @@ def _by(pair: PairResult) -> str:
     return f", {pair.queue_pairs} queue pair{'s' if pair.queue_pairs > 1 else ''}"
 
 
+def _amount(count: typing.Optional[int], size: typing.Optional[int]) -> str:
+    """How a figure was measured, for a reader."""
+    many = count or 1
+    return f"{many} queue pair{'s' if many > 1 else ''} of {size} bytes"
+
+
+def _both(pair: PairResult, average: float) -> str:
+    """Both figures, where the pair was measured with more queue pairs."""
+    found = pair.wider
+    if found is None or found.average_gbps is None:
+        return gbps(average)
+    same = found.message_bytes == pair.message_bytes
+    by, wide = _by(pair)[2:] or "1 queue pair", "" if same else f" of {found.message_bytes} bytes"
+    return f"{gbps(average)} with {by}, {gbps(found.average_gbps)} with {found.queue_pairs}{wide}"
+
+
+def _proven(check: str, subject: str, pair: PairResult, average: float, expected: str) -> Finding:
+    """The finding on a pair that reaches with more queue pairs what it must reach."""
+    found = pair.wider
+    wide = _amount(found.queue_pairs, found.message_bytes) if found is not None else ""
+    why = (
+        f"With {_amount(pair.queue_pairs, pair.message_bytes)} the pair is too slow, and with {wide} it is not: the path and both HCAs are proven, and how the "
+        "pair was measured is the cause. A job that sends by as few queue pairs may be as slow."
+    )
+    remedy = _MORE if found is None else f"{_MORE} Set pods.queue_pairs of the fabric to {found.queue_pairs} to measure so from the start."
+    return Finding(check, subject, WARN, _both(pair, average), expected, why, remedy)
+
+
+def _with_more(ground: Ground, pair: PairResult) -> typing.Tuple[str, str]:
+    """What more queue pairs say of a pair that is too slow, and the first step where they say nothing."""
+    found = pair.wider
+    if found is not None and ground.proven(pair) is not None:
+        wide = _amount(found.queue_pairs, found.message_bytes)
+        return f"With {wide} it is too slow as well, so the number of queue pairs does not explain it.", ""
+    untold = f" With {found.queue_pairs} there is no figure: {ground.doubt_wider(pair).rstrip('.')}." if found is not None else ""
+    if not pair.queue_pairs or pair.queue_pairs >= _ENOUGH:
+        return untold.strip(), ""
+    what = "one queue pair" if pair.queue_pairs == 1 else f"{pair.queue_pairs} queue pairs"
+    why = f"It was measured with {what}, which do{'es' if pair.queue_pairs == 1 else ''} not fill a fast link on each host.{untold}"
+    return why, f"First set pods.queue_pairs of the fabric to {_ENOUGH} and run the stage again, before anything is replaced. If it stays: "
+
+
 def _sweep(subject: str, pair: PairResult) -> Finding:
     expected = "an average in Gb/s for each message size"
     if pair.sweep and not pair.sweep_failure:
@@ -130,6 +177,9 @@ def _floor(subject: str, ground: Ground, pair: PairResult, average: float) -> Fi
         return Finding("bandwidth.floor", subject, UNKNOWN, gbps(average), "a floor", f"No floor can be set: {text}.", remedy)
     if average >= floor:
         return ok("bandwidth.floor", subject, gbps(average), f">= {gbps(floor)} ({text})")
+    expected = f">= {gbps(floor)} ({text})"
+    if (ground.proven(pair) or 0.0) >= floor:
+        return _proven("bandwidth.floor", subject, pair, average, expected)
     ends = [ground.pods[end] for end in (pair.client_end, pair.server_end) if end in ground.pods]
     known = bounds(pair, ground.pods, ground.nodes, floor, ground.ways == 2)
     bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding and not pod.far_cpus)
@@ -137,11 +187,8 @@ def _floor(subject: str, ground: Ground, pair: PairResult, average: float) -> Fi
     look = "NUMA node and error counters" if is_infiniband(ground.fabric) else "NUMA node, MTU and error counters"
     remedy = f"See bandwidth.suspect for the end at fault, and bandwidth.link for a link below what it can do. Look there at {look}."
     why, remedy = " ".join([why, *(one.why for one in known)]), " ".join(one.remedy for one in known) or remedy
-    if pair.queue_pairs and pair.queue_pairs < _ENOUGH:
-        what = "one queue pair" if pair.queue_pairs == 1 else f"{pair.queue_pairs} queue pairs"
-        why = f"{why} It was measured with {what}, which do{'es' if pair.queue_pairs == 1 else ''} not fill a fast link on each host."
-        remedy = f"First set pods.queue_pairs of the fabric to {_ENOUGH} and run the stage again, before anything is replaced. If it stays: {remedy}"
-    return Finding("bandwidth.floor", subject, FAIL, gbps(average), f">= {gbps(floor)} ({text})", why, remedy)
+    more, first = _with_more(ground, pair)
+    return Finding("bandwidth.floor", subject, FAIL, _both(pair, average), expected, f"{why} {more}".strip(), f"{first}{remedy}")
 
 
 def _fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
@@ -150,16 +197,18 @@ def _fleet(subject: str, ground: Ground, pair: PairResult, average: float, best:
     expected = f">= {gbps(fraction * best.average)} ({fraction:g} of the best pair {of}, {gbps(best.average)})"
     if average >= fraction * best.average:
         return ok("bandwidth.fleet", subject, gbps(average), expected)
+    if (ground.proven(pair) or 0.0) >= fraction * best.average:
+        return _proven("bandwidth.fleet", subject, pair, average, expected)
     remedy = "See bandwidth.suspect for the end at fault."
     if ground.kind(pair)[1] is not None:
         why = f"The pair is slower than {others} whose links can do the same, so one of its ends or the path between them is at fault."
-        return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
+        return Finding("bandwidth.fleet", subject, FAIL, _both(pair, average), expected, why, remedy)
     now = ground.now(pair)
     if now is not None and best.now is not None and now < best.now:
         why = f"Its link runs at {now:g} Gb/s and that of the best pair at {best.now:g}; whether it can do more is not known, so it may be meant so."
         return Finding("bandwidth.fleet", subject, UNKNOWN, gbps(average), expected, why, "See bandwidth.link for what is missing.")
     why = f"The pair is slower than {others}, so one of its ends or the path between them is at fault."
-    return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
+    return Finding("bandwidth.fleet", subject, FAIL, _both(pair, average), expected, why, remedy)
 
 
 def _tcp_fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
