@@ -234,6 +234,7 @@ class PairLayers(OrderedPair):
     :ivar suspect: something spoke against its figure; else all pairs were asked for
     :ivar steps: from the cable up
     :ivar why: there are no steps
+    :ivar more_than: queue pairs of the pair's first figure, where each layer was measured with more; None: with as many as the intent has
     """
 
     fabric: str
@@ -244,6 +245,7 @@ class PairLayers(OrderedPair):
     steps: typing.Tuple[LayerStep, ...] = ()
     why: str = ""
     server_rail: typing.Optional[int] = None
+    more_than: typing.Optional[int] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,6 +22,7 @@ from .._parse.pods.host import Host, host, throttled
 from .._render import commands
 from .._schedule.layers import MOST_PAIRS
 from .._schedule.measurements import queue_pairs
+from .._schedule.wider import wider
 from .observer_of import observer_of
 from .pods import PROBE_LIMIT, Plan, Pods, Say
 from .two_ends import both, failure_of, line_of
@@ -102,16 +103,17 @@ class Layers:
         if ends[0] is None or ends[1] is None:
             return dataclasses.replace(result, why="one of its ends has no pod")
         client, server = ends[0], ends[1]
-        work: typing.Tuple[typing.Tuple[LayerName, typing.Callable[[RdmaPod, RdmaPod], LayerStep]], ...] = (
+        work: typing.Tuple[typing.Tuple[LayerName, typing.Callable[[Fabric, RdmaPod, RdmaPod], LayerStep]], ...] = (
             ("pf_host", self._pf),
             ("vf_host", self._vf),
             ("vf_pod", functools.partial(self._pod, "vf_pod")),
             ("gpu_pod", self._gpu),
         )
-        steps = []
+        fabric = self._measured_as(pair)
+        more, steps = fabric is not self._fabric, []
         for layer, step in work:
             try:
-                steps.append(step(client, server))
+                steps.append(step(fabric, client, server))
             except _NoStep as error:
                 steps.append(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=error.why, absent=error.absent))
             except RdmaError as error:
@@ -123,7 +125,16 @@ class Layers:
             said = steps[-1]
             figure = f"{said.average_gbps:.4f} Gb/s" if said.average_gbps is not None else said.why
             self._say(f"{pair.fabric} {client.node} -> {server.node}, layer {layer}: {figure}")
-        return dataclasses.replace(result, steps=tuple(steps))
+        return dataclasses.replace(result, steps=tuple(steps), more_than=(pair.queue_pairs or 1) if more else None)
+
+    def _measured_as(self, pair: PairResult) -> Fabric:
+        """The fabric with what the pair is to send: as much as when it was measured once more, lest a layer lose for want of queue pairs."""
+        found, amount = pair.wider, wider(self._fabric, pair.queue_pairs)
+        # with commands and no figure, that many do not work here
+        if found is None or amount is None or (found.average_gbps is None and found.commands):
+            return self._fabric
+        pods = dataclasses.replace(self._fabric.pods, queue_pairs=amount.queue_pairs, message_bytes=amount.message_bytes, iterations=amount.iterations)
+        return dataclasses.replace(self._fabric, pods=pods)
 
     # on the host
 
@@ -157,16 +168,16 @@ class Layers:
         self._hosts[key] = _OnHost(pod.node, pf, seen)
         return self._hosts[key]
 
-    def _pf(self, client: RdmaPod, server: RdmaPod) -> LayerStep:
+    def _pf(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
         ends = (self._host(client), self._host(server))
-        return self._on_hosts("pf_host", ends, (ends[0].pf, ends[1].pf))
+        return self._on_hosts("pf_host", fabric, ends, (ends[0].pf, ends[1].pf))
 
-    def _vf(self, client: RdmaPod, server: RdmaPod) -> LayerStep:
+    def _vf(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
         if client.physical_function is None or server.physical_function is None:
             raise _NoStep("the pods of this fabric have no virtual functions", absent=True)
         ends = (self._host(client), self._host(server))
         free = [self._free(end) for end in ends]
-        return self._on_hosts("vf_host", ends, (free[0], free[1]))
+        return self._on_hosts("vf_host", fabric, ends, (free[0], free[1]))
 
     def _free(self, end: _OnHost) -> str:
         taken = {pod.pci or "" for pod in self._pods.values() if pod.node == end.node}
@@ -176,24 +187,24 @@ class Layers:
             raise _NoStep(f"none of the {number} virtual functions of {end.pf} of {end.node} is free on the host with an interface and an RDMA device")
         return found
 
-    def _on_hosts(self, layer: LayerName, ends: typing.Tuple[_OnHost, _OnHost], functions: typing.Tuple[str, str]) -> LayerStep:
+    def _on_hosts(self, layer: LayerName, fabric: Fabric, ends: typing.Tuple[_OnHost, _OnHost], functions: typing.Tuple[str, str]) -> LayerStep:
         devices = [end.seen.device(function) for end, function in zip(ends, functions)]
         described = [self._end(end, function, device) for end, function, device in zip(ends, functions, devices)]
         step = LayerStep(layer, described[0], described[1])
         # in pods the site may want rdma_cm, for which functions on the host have no addresses; only iWARP can't do without
         connection: typing.Literal["tcp", "rdma_cm"] = "rdma_cm" if any(device in end.seen.rnics for end, device in zip(ends, devices)) else "tcp"
         address = self._meet(ends, functions, connection)
-        fabric = dataclasses.replace(self._fabric, pods=dataclasses.replace(self._fabric.pods, connection=connection))
+        fabric = dataclasses.replace(fabric, pods=dataclasses.replace(fabric.pods, connection=connection))
         port = FIRST_PORT + next(self._ports) % PORTS
         cpus = [end.seen.probe.binding(function)[0] for end, function in zip(ends, functions)]
         opened = [functools.partial(self._shells.__getitem__, (end.node, end.pf)) for end in ends]
-        pairs = self._queue_pairs(ends[0].node, ends[1].node)
+        pairs = self._queue_pairs(fabric, ends[0].node, ends[1].node)
         here, there = (commands.write_bandwidth(fabric, devices[at], cpus[at], port, address, at == 1, pairs=pairs) for at in (0, 1))
         return self._run(step, (opened[1], there), (opened[0], here))
 
-    def _queue_pairs(self, *nodes: str) -> int:
+    def _queue_pairs(self, fabric: Fabric, *nodes: str) -> int:
         """The same in each layer, by the ports of the pods on these nodes."""
-        return queue_pairs(self._fabric, [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error])
+        return queue_pairs(fabric, [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error])
 
     def _meet(self, ends: typing.Tuple[_OnHost, _OnHost], functions: typing.Tuple[str, str], connection: str) -> str:
         """The address at which the client finds the server. Over TCP, that is the node's own: the two ends name their devices, so that the data takes no
@@ -221,13 +232,13 @@ class Layers:
 
     # in pods
 
-    def _pod(self, layer: LayerName, client: RdmaPod, server: RdmaPod) -> LayerStep:
+    def _pod(self, layer: LayerName, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
         before = [self._throttled(pod) for pod in (client, server)]
         port = FIRST_PORT + next(self._ports) % PORTS
         address, gpu = server.address or "", layer == "gpu_pod"
-        pairs = self._queue_pairs(client.node, server.node)
+        pairs = self._queue_pairs(fabric, client.node, server.node)
         here, there = (
-            commands.write_bandwidth(self._fabric, pod.device or "", pod.cpus, port, address, pod is server, gpu=gpu, pairs=pairs) for pod in (client, server)
+            commands.write_bandwidth(fabric, pod.device or "", pod.cpus, port, address, pod is server, gpu=gpu, pairs=pairs) for pod in (client, server)
         )
         opened = [functools.partial(self._in_pods.shell, pod) for pod in (client, server)]
         step = self._run(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node)), (opened[1], there), (opened[0], here))
@@ -259,14 +270,14 @@ class Layers:
         except RdmaError:
             return ""
 
-    def _gpu(self, client: RdmaPod, server: RdmaPod) -> LayerStep:
+    def _gpu(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
         for pod in (client, server):
             said = self._ask(pod, commands.GPU).split()
             if "gpu" not in said:
                 raise _NoStep(f"the pod on {pod.node} has no GPU", absent=True)
             if "tool" not in said:
                 raise _NoStep(f"ib_write_bw of {self._fabric.pods.image} has no --use_cuda")
-        return self._pod("gpu_pod", client, server)
+        return self._pod("gpu_pod", fabric, client, server)
 
     def _run(
         self,

@@ -122,6 +122,28 @@ def test_on_the_host_both_ends_meet_at_the_node_s_own_address_by_the_same_comman
     assert "-R" not in client[3] and client[3][:-1] == server[3] and "timeout" in server[3] and str(FIRST_PORT) in server[3]
 
 
+def test_each_layer_of_a_pair_that_was_measured_once_more_has_as_many_queue_pairs() -> None:
+    api = Cloud()
+    (found,) = run(api).layers
+    assert found.more_than == 1
+    of_host = [item[3] for item in api.ran if item[0] in ("mlx5_0", "mlx5_2")]
+    of_pods = [item[3] for item in api.ran if item[0] == "siw-a" and item[1] == "client"]
+    # in pods first as the intent has it, then once more, then as a layer
+    assert [("-q", "16") in zip(command, command[1:]) for command in of_pods] == [False, True, True]
+    assert len(of_host) == 4 and all({("-q", "16"), ("-s", "65536"), ("-n", "6")} <= set(zip(command, command[1:])) for command in of_host)
+
+
+def test_where_so_many_queue_pairs_do_not_work_the_layers_have_as_many_as_the_intent() -> None:
+    class Few(Cloud):
+        def ran_by(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
+            if ("-q", "16") in zip(command, command[1:]):
+                return CommandResult(" ".join(command), 1, "Couldn't allocate MR")
+            return super().ran_by(node, command)
+
+    (found,) = run(Few()).layers
+    assert found.more_than is None and [step.average_gbps for step in found.steps] == [0.08, 0.08, 0.004, None]
+
+
 def test_what_is_set_for_the_functions_is_read_while_the_pods_have_them() -> None:
     api = Cloud()
     api.looks["cpu.stat"] = ["nr_throttled 2", "nr_throttled 2", "nr_throttled 9", "nr_throttled 2"]

@@ -132,8 +132,14 @@ class Ground:
                     best[kind] = Best(pair.average_gbps, self.now(pair))
         return best
 
-    def doubt(self, pair: PairResult) -> str:
-        """Why the figure of a pair is no measurement; empty where it may be one."""
+    def doubt(self, pair: PairResult, more_than: typing.Optional[int] = None) -> str:
+        """Why the figure of a pair is no measurement; empty where it may be one.
+
+        :param more_than: queue pairs of the first figure, where this one was measured with more
+        """
+        amount = wider(self.fabric, more_than) if more_than is not None else None
+        if amount is not None:
+            return self._doubt(pair, amount.message_bytes, amount.iterations, "more queue pairs", "more queue pairs")
         wanted = self.fabric.pods
         return self._doubt(pair, wanted.message_bytes, wanted.iterations, "pods.message_bytes", "pods.iterations")
 

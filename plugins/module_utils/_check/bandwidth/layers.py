@@ -7,12 +7,14 @@ What could not be measured is never passed over: where the figure falls across i
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import typing
 
 from ..._model.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import Hca, ObservedHcas, PcieLink
+from ..._schedule.wider import wider
 from ..fleet.vendors import link_command, priorities_command
 from .bounds import Bound, far, limited
 from .floors import Ground, gbps
@@ -137,7 +139,9 @@ def _as_pair(pair: PairLayers, step: LayerStep) -> PairResult:
 
 def _doubted(ground: Ground, pair: PairLayers, step: LayerStep) -> LayerStep:
     """The step without a figure that is no measurement."""
-    doubt = ground.doubt(_as_pair(pair, step))
+    wanted = wider(ground.fabric, pair.more_than) if pair.more_than is not None else None
+    shown = dataclasses.replace(_as_pair(pair, step), queue_pairs=wanted.queue_pairs if wanted else None)
+    doubt = ground.doubt(shown, pair.more_than)
     return LayerStep(step.layer, step.client, step.server, why=f"{gbps(step.average_gbps or 0.0)} is no measurement. {doubt.rstrip('.')}") if doubt else step
 
 
