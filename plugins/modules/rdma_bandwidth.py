@@ -109,6 +109,7 @@ bandwidth:
       description:
         - Each ordered pair with its transport, its round trips, and its average and peak bandwidth in Gb/s.
         - If a pair failed, the kind of the failure and the output line that shows it.
+        - C(wider) is the second figure of a pair that was too slow, with more queue pairs and larger messages, or the reason why there is none.
       type: list
       elements: dict
     layers:

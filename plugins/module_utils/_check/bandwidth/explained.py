@@ -40,6 +40,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "Congestion on one way between two leaves.",
             "Errors on a link: each retransmission costs.",
             "TCP: processors that were busy (warn).",
+            "Fewer queue pairs than fill the link: with more of them the pair is as fast as the others (warn).",
         ),
         look=(
             "ibqueryerrors",
@@ -50,13 +51,16 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "bandwidth.floor": Explanation(
         means="A pair is slower than its links allow for. What could be is known from the links, never from what they trained down to.",
-        measured=("The average of perftest between two pods against `line_rate.fraction` of the slowest of what port and PCIe at both ends could carry."),
+        measured=(
+            "The average of perftest between two pods against `line_rate.fraction` of the slowest of what port and PCIe at both ends could carry. "
+            "A pair of RDMA below it is measured once more with more queue pairs and larger messages."
+        ),
         causes=(
             "A link or PCIe link that trained down: see `bandwidth.link`.",
             "CPUs of another NUMA node than the HCA's, which the finding names; ACS, or small PCIe reads (`tuning.pci`).",
             "A rate limit that the physical function has for the sender's VF, which the finding names.",
             "Errors, or congestion by other tenants.",
-            "Fewer queue pairs than fill the link, where `pods.queue_pairs` says so or the rate of the port is not known.",
+            "Fewer queue pairs than fill the link: with more of them the pair reaches its floor, which the finding says (warn).",
             "MTU 1500 where 9000 was meant, or PFC on one side only (RoCE).",
             "The floor is too high for what is bought (unknown where the links' rate is not told).",
         ),
