@@ -244,6 +244,9 @@ def _bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.Sequen
         else:
             peak = f", peak {pair.peak_gbps:g}" if pair.peak_gbps is not None else ""
             words.append(f"{rails}average {pair.average_gbps:g}{peak} Gb/s{' when measured again' if pair.again else ''}")
+        if pair.wider is not None:
+            figure = f"average {pair.wider.average_gbps:g} Gb/s" if pair.wider.average_gbps is not None else f"not measured: {pair.wider.why}"
+            words.append(f"{rails}with {pair.wider.queue_pairs} queue pairs of {pair.wider.message_bytes} bytes: {figure}")
     # where the floor comes from: link, PCIe and share are in the finding's own words
     words += dict.fromkeys(f"{item.finding.check}: {item.finding.expected}" for item in judged if item.finding.check in ("bandwidth.floor", "bandwidth.fleet"))
     return _cell(_level(judged, "seen"), min((pair.average_gbps for pair in measured if pair.average_gbps is not None), default=None), *words)

@@ -70,6 +70,19 @@ def test_slow_node_and_cut_leaf_are_seen() -> None:
         assert said in words, said
 
 
+@pytest.mark.parametrize(
+    ("figure", "why", "said"), [(391.5, "", "average 391.5 Gb/s"), (None, "memlock: Couldn't allocate MR", "not measured: memlock: Couldn't allocate MR")]
+)
+def test_a_pair_that_was_measured_once_more_shows_both_figures(figure: typing.Optional[float], why: str, said: str) -> None:
+    made = records(SMALL)
+    facts = made.facts["bandwidth"]
+    wider = {"queue_pairs": 16, "message_bytes": 4194304, "average_gbps": figure, "why": why}
+    first, *others = facts["bandwidth"]["pairs"]
+    given = {**facts, "bandwidth": {**facts["bandwidth"], "pairs": [{**first, "wider": wider}, *others]}}
+    cell = next(matrix for matrix in drawn(made.change("bandwidth", given), "bandwidth")).cells[first["client"], first["server"]]
+    assert f"average {first['average_gbps']:g}" in cell.words and f"with 16 queue pairs of 4194304 bytes: {said}" in cell.words
+
+
 def test_waived_and_unmeasured_pairs_are_no_passes() -> None:
     waiver = {"check": "reachability.*", "subject": "*", "reason": "the leaf is being replaced"}
     made = records(dataclasses.replace(SMALL, cut=(0, 1)), [waiver])
