@@ -72,6 +72,15 @@ def test_the_step_at_which_the_figure_falls_is_named_and_no_other(figures: Figur
     assert named in blamed and not [other for other in others if other in blamed]
 
 
+@pytest.mark.parametrize(("more_than", "status"), [(4, "fail"), (None, "unknown")])
+def test_layers_of_more_queue_pairs_are_measurements_where_they_were_asked_for(more_than: typing.Optional[int], status: str) -> None:
+    shown = [dataclasses.replace(step, message_bytes=4194304) for step in steps(GOOD, GOOD, SLOW)]
+    found = judged(layers(*shown, more_than=more_than))
+    assert found.status == status, found
+    told = "What loses is the pod" if more_than else "It is of messages of 4194304 bytes, and 1048576 were asked for (pods.message_bytes)"
+    assert told in found.why and found.remedy
+
+
 def test_the_first_loss_counts_not_the_largest() -> None:
     found = judged(layers(*steps(GOOD, 300.0, 20.0)))
     assert "SR-IOV" in found.why and "20 % less than PF on the host" in found.why
