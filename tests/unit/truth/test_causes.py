@@ -9,7 +9,7 @@ import re
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Source
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult, Wider
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     ErrorReport,
     Link,
@@ -160,6 +160,18 @@ def slow(on: typing.Callable[[PairResult], bool]) -> Facts:
     return pairs(lambda pair: dataclasses.replace(pair, average_gbps=190.0) if on(pair) else pair)
 
 
+def wider(gbps: typing.Optional[float], facts: Facts, why: str = "") -> Facts:
+    """Each slow pair was measured once more with more queue pairs."""
+    found = Wider(16, 4194304, gbps, gbps and gbps + 1, 5000, why)
+    return with_fact(
+        "bandwidth",
+        lambda seen: dataclasses.replace(
+            seen, pairs=tuple(dataclasses.replace(pair, queue_pairs=8, wider=found if pair.average_gbps == 190.0 else None) for pair in seen.pairs)
+        ),
+        facts,
+    )
+
+
 def one_entry(kind: str, is_it: typing.Callable[[typing.Any], bool], **changes: typing.Any) -> Facts:
     """A change of one entry of a fact that is a list."""
     return with_fact(kind, lambda items: tuple(dataclasses.replace(item, **changes) if is_it(item) else item for item in items))
@@ -305,6 +317,11 @@ def faults() -> typing.Iterator[Fault]:
     yield Fault("VF without GUID", with_fact("hcas_after_network", zero), "virtual_functions.guids", f"compute {SUBJECT} 0000:13:00.0")
     yield Fault("slow node", slow(touches), "bandwidth.suspect", f"compute *{NODE}*")
     yield Fault("slow HCA", slow(lambda pair: touches(pair) and pair.rail == RAIL), "bandwidth.suspect", f"compute {SUBJECT}")
+    on_rail = slow(lambda pair: touches(pair) and pair.rail == RAIL)
+    yield Fault("slow HCA, measured once more", wider(195.0, on_rail), "bandwidth.suspect", f"compute {SUBJECT}")
+    yield Fault("slow HCA, twice without a word of the second", wider(None, on_rail, "memlock: no"), "bandwidth.suspect", f"compute {SUBJECT}")
+    yield Fault("slow HCA, and too fast to be true", wider(900.0, on_rail), "bandwidth.suspect", f"compute {SUBJECT}")
+    yield Fault("slow leaf, measured once more", wider(195.0, slow(crosses)), "bandwidth.suspect", f"compute uplinks {LEAF}", guilty=(LEAF,))
     yield Fault("slow leaf", slow(crosses), "bandwidth.suspect", f"compute uplinks {LEAF}", guilty=(LEAF,))
 
 
@@ -337,6 +354,21 @@ def test_each_fault_accuses_its_element_and_nobody_else() -> None:
             wrong.append(f"{fault.name}: no finding names it: {told(bad)}")
         wrong += [f"{fault.name}: {item.check} {item.subject} accuses others: {item.why}" for item in bad if accused(item) - set(fault.guilty)]
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_second_figure_that_others_do_not_need_closes_the_gate_and_accuses_nobody() -> None:
+    """All other pairs are fast with as few queue pairs, so that theirs explain nothing."""
+    facts = wider(391.0, slow(lambda pair: touches(pair) and pair.rail == RAIL))
+    bad = [item for item in findings(FLEET, "bandwidth", facts) if item.status != PASS]
+    assert {(item.check, item.status) for item in bad} == {("bandwidth.floor", "unknown"), ("bandwidth.fleet", "unknown")}, told(bad)
+    assert {item.measured for item in bad} == {"190.00 Gb/s with 8 queue pairs, 391.00 Gb/s with 16 of 4194304 bytes"}
+    assert all(NODE in item.subject and "Others are fast enough with as few" in item.why for item in bad)
+
+
+def test_where_no_pair_is_fast_with_few_queue_pairs_more_of_them_explain_it() -> None:
+    bad = [item for item in findings(FLEET, "bandwidth", wider(391.0, slow(lambda pair: True))) if item.status != PASS]
+    assert {(item.check, item.status) for item in bad} == {("bandwidth.floor", "warn")}, told(bad)
+    assert all("how the pair was measured is the cause" in item.why and "Set pods.queue_pairs of the fabric to 16" in item.remedy for item in bad)
 
 
 def accused(finding: Finding) -> typing.Set[str]:

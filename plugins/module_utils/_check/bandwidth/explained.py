@@ -40,7 +40,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "Congestion on one way between two leaves.",
             "Errors on a link: each retransmission costs.",
             "TCP: processors that were busy (warn).",
-            "Fewer queue pairs than fill the link: with more of them the pair is as fast as the others (warn).",
+            "Fewer queue pairs than fill the link: with more of them the pair is as fast as the others (warn; unknown where others are fast with as few).",
         ),
         look=(
             "ibqueryerrors",
@@ -60,7 +60,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "CPUs of another NUMA node than the HCA's, which the finding names; ACS, or small PCIe reads (`tuning.pci`).",
             "A rate limit that the physical function has for the sender's VF, which the finding names.",
             "Errors, or congestion by other tenants.",
-            "Fewer queue pairs than fill the link: with more of them the pair reaches its floor, which the finding says (warn).",
+            "Fewer queue pairs than fill the link: with more of them the pair reaches its floor, and with as few nobody does (warn).",
+            "What comes and goes: the pair reaches its floor with more queue pairs, and others do with as few, so that nothing is proven (unknown).",
             "MTU 1500 where 9000 was meant, or PFC on one side only (RoCE).",
             "The floor is too high for what is bought (unknown where the links' rate is not told).",
         ),

@@ -52,10 +52,15 @@ class Carried:
 
 @dataclasses.dataclass(frozen=True)
 class Best:
-    """The best pair among those whose links could carry the same."""
+    """The best pair among those whose links could carry the same.
+
+    :ivar now: the rate of its link, as far as it is known
+    :ivar queue_pairs: that it was measured with
+    """
 
     average: float
     now: typing.Optional[float]
+    queue_pairs: int = 1
 
 
 #: a rail, or None for all pairs between two rails, and what the links of a pair could carry; None where that is not known
@@ -129,7 +134,7 @@ class Ground:
             if pair.average_gbps is not None and not pair.failure and not self.doubt(pair):
                 kind = self.kind(pair)
                 if kind not in best or pair.average_gbps > best[kind].average:
-                    best[kind] = Best(pair.average_gbps, self.now(pair))
+                    best[kind] = Best(pair.average_gbps, self.now(pair), pair.queue_pairs or 1)
         return best
 
     def doubt(self, pair: PairResult, more_than: typing.Optional[int] = None) -> str:

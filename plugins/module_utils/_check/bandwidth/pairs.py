@@ -14,6 +14,8 @@ from .bounds import bounds
 from .causes import cause_of
 from .floors import TCP_FAIL, TCP_WARN, Best, Ground, gbps
 
+#: checks of a figure
+OF_FIGURE = frozenset(("bandwidth.floor", "bandwidth.fleet"))
 #: round trips that rping must count
 PINGS = 5
 #: speeds of switches that opensm of distributions (3.3) does not know
@@ -56,7 +58,7 @@ def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any
     findings = [_measured(subject, ground, pair, doubt)] if tcp else [_ping(subject, fabric, pair), _measured(subject, ground, pair, doubt)]
     if pair.average_gbps is not None and not doubt:
         if not tcp or fabric.line_rate.floor_gbps is not None:
-            findings.append(_floor(subject, ground, pair, pair.average_gbps))
+            findings.append(_floor(subject, ground, pair, pair.average_gbps, best.get(ground.kind(pair))))
         own = best.get(ground.kind(pair))
         if own is not None:
             findings.append((_tcp_fleet if tcp else _fleet)(subject, ground, pair, pair.average_gbps, own))
@@ -135,16 +137,50 @@ def _both(pair: PairResult, average: float) -> str:
     return f"{gbps(average)} with {by}, {gbps(found.average_gbps)} with {found.queue_pairs}{wide}"
 
 
-def _proven(check: str, subject: str, pair: PairResult, average: float, expected: str) -> Finding:
-    """The finding on a pair that reaches with more queue pairs what it must reach."""
-    found = pair.wider
-    wide = _amount(found.queue_pairs, found.message_bytes) if found is not None else ""
-    why = (
-        f"With {_amount(pair.queue_pairs, pair.message_bytes)} the pair is too slow, and with {wide} it is not: the path and both HCAs are proven, and how the "
-        "pair was measured is the cause. A job that sends by as few queue pairs may be as slow."
-    )
-    remedy = _MORE if found is None else f"{_MORE} Set pods.queue_pairs of the fabric to {found.queue_pairs} to measure so from the start."
-    return Finding(check, subject, WARN, _both(pair, average), expected, why, remedy)
+def _few_explain(ground: Ground, pair: PairResult, best: typing.Optional[Best]) -> bool:
+    """Whether few queue pairs are why a pair is below its floor: with more it is not, and with as few nobody else reaches it."""
+    floor, proven = ground.floor(pair)[0], ground.proven(pair)
+    if floor is None or proven is None or proven < floor:
+        return False
+    return best is None or best.average < floor or (pair.queue_pairs or 1) < best.queue_pairs
+
+
+def _same_way(ground: Ground, pair: PairResult) -> bool:
+    """Whether all queue pairs of a pair take one way. Switches of Ethernet choose a link for each of them, unless a flow label makes them one flow."""
+    return is_infiniband(ground.fabric) or pair.flow_label is not None
+
+
+def _proven(check: str, subject: str, ground: Ground, pair: PairResult, average: float, expected: str, explained: bool) -> Finding:
+    """The finding on a pair that reaches with more queue pairs what it must reach.
+
+    :param explained: by the number of queue pairs
+    """
+    found, same = pair.wider, _same_way(ground, pair)
+    if found is None:
+        raise ValueError(f"{subject} was not measured with more queue pairs")
+    few, many = _amount(pair.queue_pairs, pair.message_bytes), _amount(found.queue_pairs, found.message_bytes)
+    known = bounds(pair, ground.pods, ground.nodes, ground.floor(pair)[0], ground.ways == 2)
+    words, steps = [f"With {few} the pair is too slow, and with {many} it is not."], [one.remedy for one in known]
+    if explained:
+        what = "the path and both HCAs are" if same else "both HCAs are"
+        words.append(f"So {what} proven, and how the pair was measured is the cause. A job that sends by as few queue pairs may be as slow.")
+        words += [] if same else ["More queue pairs are more flows, which may share a slow link between switches with good ones."]
+        steps += [_MORE, f"Set pods.queue_pairs of the fabric to {found.queue_pairs} to measure so from the start."]
+    else:
+        words.append("Others are fast enough with as few, so their number alone does not explain it:")
+        causes = ["load that came and went", "packets that are lost now and then", "how its ends send by few queue pairs"]
+        causes += [] if same else ["a slow link between switches, which more queue pairs share with good ones, since each is a flow of its own"]
+        words.append(f"{', '.join(causes[:-1])}, or {causes[-1]}.")
+        steps += [f"Look at {_errors(ground)} of both ends, and run the stage again while nothing else runs."]
+        steps += [] if same else ["For one way of all queue pairs, use pods.connection: tcp and an image with perftest 23.10 or newer (--flow_label)."]
+        steps += [f"If it stays and no port counts errors, compare firmware, PCIe settings and CPUs of both, and set pods.queue_pairs to {found.queue_pairs}."]
+    words += [one.why for one in known]
+    return Finding(check, subject, WARN if explained else UNKNOWN, _both(pair, average), expected, " ".join(words), " ".join(steps))
+
+
+def _errors(ground: Ground) -> str:
+    """How errors of ports are read."""
+    return "the errors (ibqueryerrors)" if is_infiniband(ground.fabric) else "the errors and discards (ethtool -S)"
 
 
 def _with_more(ground: Ground, pair: PairResult) -> typing.Tuple[str, str]:
@@ -154,6 +190,9 @@ def _with_more(ground: Ground, pair: PairResult) -> typing.Tuple[str, str]:
         wide = _amount(found.queue_pairs, found.message_bytes)
         return f"With {wide} it is too slow as well, so the number of queue pairs does not explain it.", ""
     untold = f" With {found.queue_pairs} there is no figure: {ground.doubt_wider(pair).rstrip('.')}." if found is not None else ""
+    if found is not None and not found.commands:
+        # what others of its ends reached speaks for it
+        return untold.strip(), ""
     if not pair.queue_pairs or pair.queue_pairs >= _ENOUGH:
         return untold.strip(), ""
     what = "one queue pair" if pair.queue_pairs == 1 else f"{pair.queue_pairs} queue pairs"
@@ -170,7 +209,7 @@ def _sweep(subject: str, pair: PairResult) -> Finding:
     return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "nothing", expected, why, remedy)
 
 
-def _floor(subject: str, ground: Ground, pair: PairResult, average: float) -> Finding:
+def _floor(subject: str, ground: Ground, pair: PairResult, average: float, best: typing.Optional[Best]) -> Finding:
     floor, text = ground.floor(pair)
     if floor is None:
         remedy = "Write the rate that the links of this fabric shall have into line_rate.expected_gbps, or see bandwidth.link for what is missing."
@@ -179,7 +218,7 @@ def _floor(subject: str, ground: Ground, pair: PairResult, average: float) -> Fi
         return ok("bandwidth.floor", subject, gbps(average), f">= {gbps(floor)} ({text})")
     expected = f">= {gbps(floor)} ({text})"
     if (ground.proven(pair) or 0.0) >= floor:
-        return _proven("bandwidth.floor", subject, pair, average, expected)
+        return _proven("bandwidth.floor", subject, ground, pair, average, expected, _few_explain(ground, pair, best))
     ends = [ground.pods[end] for end in (pair.client_end, pair.server_end) if end in ground.pods]
     known = bounds(pair, ground.pods, ground.nodes, floor, ground.ways == 2)
     bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding and not pod.far_cpus)
@@ -198,7 +237,8 @@ def _fleet(subject: str, ground: Ground, pair: PairResult, average: float, best:
     if average >= fraction * best.average:
         return ok("bandwidth.fleet", subject, gbps(average), expected)
     if (ground.proven(pair) or 0.0) >= fraction * best.average:
-        return _proven("bandwidth.fleet", subject, pair, average, expected)
+        # the best pair has as few: on one way alone is a pair that reaches its floor as good
+        return _proven("bandwidth.fleet", subject, ground, pair, average, expected, _few_explain(ground, pair, best) and _same_way(ground, pair))
     remedy = "See bandwidth.suspect for the end at fault."
     if ground.kind(pair)[1] is not None:
         why = f"The pair is slower than {others} whose links can do the same, so one of its ends or the path between them is at fault."
@@ -226,13 +266,19 @@ def _tcp_fleet(subject: str, ground: Ground, pair: PairResult, average: float, b
 
 
 def verdicts_of(ground: Ground, pairs: typing.Sequence[PairResult]) -> typing.List[typing.Optional[bool]]:
-    """Whether each pair has a figure, and nothing speaks against it; None where the figure is no measurement. A floor that cannot be set accuses nobody."""
+    """Whether each pair has a figure, and nothing speaks against it; None where the figure is no measurement, and where two figures of one pair say
+    different things that the number of queue pairs does not explain. A floor that cannot be set accuses nobody.
+    """
     best = ground.best(pairs)
     result: typing.List[typing.Optional[bool]] = []
     for pair in pairs:
         if not pair.failure and ground.doubt(pair):
             result.append(None)
             continue
-        statuses = [finding.status for finding in check_pair(ground, pair, best)]
+        findings = check_pair(ground, pair, best)
+        statuses = [finding.status for finding in findings]
+        if FAIL not in statuses and ground.proven(pair) is not None and any(item.status == UNKNOWN and item.check in OF_FIGURE for item in findings):
+            result.append(None)
+            continue
         result.append(FAIL not in statuses and _measured("", ground, pair, "").status == PASS)
     return result

@@ -12,7 +12,7 @@ from ..._model.bandwidth import PairResult, Wider
 from ..._model.findings import FAIL
 from ..._schedule.wider import ENOUGH, Amount, wider
 from .floors import Best, Ground
-from .pairs import check_pair
+from .pairs import OF_FIGURE, check_pair
 
 
 class TooSlow:
@@ -36,8 +36,7 @@ class TooSlow:
 
     def is_too_slow(self, pair: PairResult) -> bool:
         """Whether a floor, or what others reach, speaks against a figure of RDMA."""
-        of_figure = ("bandwidth.floor", "bandwidth.fleet")
-        return pair.is_comparable and any(item.status == FAIL and item.check in of_figure for item in check_pair(self._ground, pair, self._best))
+        return pair.is_comparable and any(item.status == FAIL and item.check in OF_FIGURE for item in check_pair(self._ground, pair, self._best))
 
     def note(self, pairs: typing.Iterable[PairResult]) -> None:
         """Count the pairs that stayed too slow."""
