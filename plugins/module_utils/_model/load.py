@@ -87,7 +87,8 @@ def to_data(value: typing.Any) -> typing.Any:
 
 def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
     """Load ``data`` as type ``cls``: a dataclass, ``Optional``, ``Tuple[X, ...]``, ``Dict[str, X]``, ``Literal``, a plain type with or without a ``Literal``
-    beside it, ``bytes``, or ``Annotated[str, Form]`` and ``Annotated[int, Range]`` of the boundary. An empty text says that nothing is known, and has any form.
+    beside it, ``bytes``, or with a form of the boundary ``Annotated[str, Form]``, ``Annotated[int, Range]`` and ``Annotated[Tuple[X, ...], Bound]``. An empty
+    text says that nothing is known, and has any form.
 
     What was observed of one node (a dataclass of ``value`` and ``error``) is an error of this node where its value does not fit: the others go on.
 
@@ -129,10 +130,10 @@ def _fast_optional(load_item: Loader) -> Loader:
 
 
 def _fast_formed(cls: typing.Any, form: typing.Any) -> Loader:
-    fits = form.fits
+    fits, load_item = form.fits, _fast(cls)
 
     def load_formed(data: typing.Any) -> typing.Any:
-        value = data if data.__class__ is cls else _load_plain(cls, data, "")
+        value = data if data.__class__ is cls else load_item(data)
         if value != "" and not fits(value):
             raise ValueError
         return value
@@ -324,7 +325,11 @@ def _collect_option(options: typing.Sequence[typing.Any], data: typing.Any, path
 
 
 def _collect_formed(cls: typing.Any, form: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
-    """A text or a number that must be of the form of the boundary that its annotation names."""
+    """A text, a number or a list that must be of the form of the boundary that its annotation names."""
+    if isinstance(data, (list, tuple)) and typing.get_origin(cls) is tuple and not form.fits(data):
+        # before any of its items is looked at
+        problems.append(LoadError(path, f"a list of {len(data)}", form.expected))
+        return _HOLE
     value = _collect(cls, data, path, problems)
     if value is _HOLE or value == "" or form.fits(value):
         return value

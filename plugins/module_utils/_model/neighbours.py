@@ -8,6 +8,13 @@ import dataclasses
 import typing
 
 from .boundary.devices import HardwareAddress, Interface
+from .boundary.form import Bound
+from .boundary.words import SwitchName
+
+#: of one interface: a switch without LLDP of its own may pass on that of all of its ports; hosts of one network of 16 bits
+MOST_PORTS, MOST_ADDRESSES = 64, 65_536
+#: interfaces of one node, where a real one has some ten
+_MOST_INTERFACES = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,9 +27,9 @@ class SwitchPort:
     :ivar vlan: of frames without a tag (IEEE 802.1Q, port VLAN ID); None where it does not tell it
     """
 
-    chassis: str
-    port: str
-    system: str = ""
+    chassis: SwitchName
+    port: SwitchName
+    system: SwitchName = ""
     vlan: typing.Optional[int] = None
 
 
@@ -36,8 +43,8 @@ class NetdevNeighbours:
 
     name: Interface
     hardware_address: HardwareAddress
-    switch_ports: typing.Tuple[SwitchPort, ...] = ()
-    hardware_addresses: typing.Tuple[HardwareAddress, ...] = ()
+    switch_ports: typing.Annotated[typing.Tuple[SwitchPort, ...], Bound("ports of switches", MOST_PORTS)] = ()
+    hardware_addresses: typing.Annotated[typing.Tuple[HardwareAddress, ...], Bound("hardware addresses of neighbours", MOST_ADDRESSES)] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +56,8 @@ class NodeNeighbours:
     :ivar errors: what could not be read, and why
     """
 
-    netdevs: typing.Tuple[NetdevNeighbours, ...] = ()
-    uplinks: typing.Tuple[Interface, ...] = ()
+    netdevs: typing.Annotated[typing.Tuple[NetdevNeighbours, ...], Bound("network interfaces", _MOST_INTERFACES)] = ()
+    uplinks: typing.Annotated[typing.Tuple[Interface, ...], Bound("network interfaces", _MOST_INTERFACES)] = ()
     errors: typing.Tuple[str, ...] = ()
 
 

@@ -11,9 +11,9 @@ import struct
 import time
 import typing
 
-from .._model.errors import ParseError, RdmaError
+from .._model.errors import RdmaError
 from .._model.hca import Netdev, NodeHcas
-from .._model.neighbours import NetdevNeighbours, NodeNeighbours, SwitchPort
+from .._model.neighbours import MOST_ADDRESSES, MOST_PORTS, NetdevNeighbours, NodeNeighbours, SwitchPort
 from .._parse.node import lldp
 from .._parse.node.neighbours import neighbours
 from . import command, sysfs
@@ -27,6 +27,8 @@ _SOL_PACKET, _ADD_MEMBERSHIP, _MULTICAST = 263, 1, 0
 #: where LLDP is sent to: the nearest bridge, the nearest that is no relay, the nearest that serves customers (IEEE 802.1AB-2016, 7.1)
 _GROUPS = tuple(bytes.fromhex(f"0180c20000{last}") for last in ("0e", "03", "00"))
 _LARGEST_FRAME = 65536
+#: errors of one interface: each frame may be wrong in its own way
+_MOST_ERRORS = 8
 
 
 def read_neighbours(
@@ -47,7 +49,7 @@ def read_neighbours(
     if netdevs:
         heard = _listen([netdev.name for netdev in netdevs], seconds, errors)
         try:
-            known = _known()
+            known = _bounded(_known(), errors)
         except RdmaError as error:
             errors.append(f"neighbours: {error}")
         tables, readers = sysfs.Reader(routes), [sysfs.Reader(root) for root in roots]
@@ -74,6 +76,13 @@ def _known() -> typing.Dict[str, typing.Tuple[str, ...]]:
     return neighbours(finished.stdout)
 
 
+def _bounded(known: typing.Mapping[str, typing.Tuple[str, ...]], errors: typing.List[str]) -> typing.Dict[str, typing.Tuple[str, ...]]:
+    """The first neighbours of each interface; that it has more is among the errors."""
+    many = {name: len(addresses) for name, addresses in known.items() if len(addresses) > MOST_ADDRESSES}
+    errors += [f"neighbours: {name} knows {count} hardware addresses, of which the first {MOST_ADDRESSES} are taken" for name, count in many.items()]
+    return {name: addresses[:MOST_ADDRESSES] for name, addresses in known.items()}
+
+
 def _listen(names: typing.Sequence[str], seconds: float, errors: typing.List[str]) -> typing.Dict[str, typing.Tuple[SwitchPort, ...]]:
     """Who was heard through each interface. One that can't be listened to is among the errors."""
     heard: typing.Dict[str, typing.Dict[SwitchPort, None]] = {}
@@ -96,10 +105,14 @@ def _hear(listener: socket.socket, heard: typing.Dict[SwitchPort, None], name: s
         frame, source = listener.recvfrom(_LARGEST_FRAME)
         # what this node sends itself is seen as well
         if source[2] != socket.PACKET_OUTGOING:
-            heard[lldp.switch_port(frame)] = None
-    except (OSError, ParseError) as error:
-        said = f"LLDP on {name}: {error}"
-        if said not in errors:
+            port = lldp.switch_port(frame)
+            if port not in heard and len(heard) >= MOST_PORTS:
+                raise RdmaError(f"more than {MOST_PORTS} ports of switches speak there, and the first {MOST_PORTS} are taken")
+            heard[port] = None
+    except (OSError, RdmaError) as error:
+        begin = f"LLDP on {name}: "
+        said = f"{begin}{error}"
+        if said not in errors and sum(other.startswith(begin) for other in errors) < _MOST_ERRORS:
             errors.append(said)
 
 

@@ -21,8 +21,9 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _parse
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Form, Range
+from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound, Form, Range
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import ObservedNeighbours
 from ansible_collections.linerate.rdma.tests.unit.house.test_folder import sample
 from ansible_collections.linerate.rdma.tests.unit.parse.test_hostile import DATA, OWN, TEXT, parser
 
@@ -62,8 +63,14 @@ def origin_of(hint: Hint) -> Hint:
     return found
 
 
+def unbound(hint: Hint) -> Hint:
+    """A type without the bound of its list, which says nothing of the items."""
+    return typing.get_args(hint)[0] if origin_of(hint) is typing.Annotated and isinstance(typing.get_args(hint)[1], Bound) else hint
+
+
 def is_free(hint: Hint) -> bool:
     """Whether a type holds a text without a form."""
+    hint = unbound(hint)
     if hint is str or hint is typing.Any:
         return True
     if origin_of(hint) in (typing.Annotated, typing.Literal):
@@ -78,6 +85,7 @@ def hints_of(cls: typing.Any) -> typing.Dict[str, Hint]:
 
 def classes_of(hint: Hint, found: typing.Dict[typing.Any, None]) -> None:
     """All dataclasses that a type holds."""
+    hint = unbound(hint)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type) and hint not in found:
         found[hint] = None
         for field in dataclasses.fields(hint):
@@ -108,6 +116,7 @@ def test_every_text_that_is_read_has_a_form_or_a_reason_to_have_none() -> None:
 
 def wrong_in(value: typing.Any, hint: Hint = None) -> typing.Iterator[str]:
     """What of a value is not of its type, where that has a form."""
+    hint = unbound(hint)
     if origin_of(hint) is typing.Annotated:
         form = typing.get_args(hint)[1]
         if value not in (None, "") and not form.fits(value):
@@ -201,6 +210,7 @@ def test_texts_with_a_hostile_word_anywhere(name: str) -> None:
 
 def formed(hint: Hint, path: typing.Tuple[typing.Any, ...] = ()) -> typing.Iterator[typing.Tuple[typing.Tuple[typing.Any, ...], typing.Any]]:
     """Places of a type's sample that have a form, with the form."""
+    hint = unbound(hint)
     origin, arguments = origin_of(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         yield path, arguments[1]
@@ -241,6 +251,23 @@ def test_one_sick_node_is_one_sick_node() -> None:
     found = load(hint, changed(whole, ("worker-1", "value", "hcas", 0, "rdma_device"), "$(id)"), "hcas")
     assert found["worker-1"].value is None and "hcas[0].rdma_device" in found["worker-1"].error and "name of an RDMA device" in found["worker-1"].error
     assert found["worker-2"].value is not None and found["worker-2"].error != found["worker-1"].error
+
+
+@pytest.mark.parametrize(
+    ("path", "most", "words"),
+    [
+        (("netdevs", 0, "switch_ports"), 64, "ports of switches"),
+        (("netdevs", 0, "hardware_addresses"), 65_536, "hardware addresses of neighbours"),
+        (("netdevs",), 1024, "network interfaces"),
+        (("uplinks",), 1024, "network interfaces"),
+    ],
+)
+def test_a_node_that_tells_of_too_many_neighbours_is_refused(path: typing.Tuple[typing.Any, ...], most: int, words: str) -> None:
+    whole = sample(ObservedNeighbours)
+    item = functools.reduce(lambda data, key: data[key], path, whole["value"])[0]
+    assert load(ObservedNeighbours, changed(whole, ("value", *path), [item] * most)).error == whole["error"]
+    found = load(ObservedNeighbours, changed(whole, ("value", *path), [item] * (most + 1)), "neighbours")
+    assert found.value is None and found.error.endswith(f"{path[-1]}: a list of {most + 1}; expected at most {most} {words}")
 
 
 def test_every_form_takes_its_example_and_nothing_hostile() -> None:

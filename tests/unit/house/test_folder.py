@@ -62,6 +62,8 @@ def begun(path: pathlib.Path, check_mode: bool = False, nodes: typing.Tuple[str,
 def sample(cls: typing.Any) -> typing.Any:
     """Data of a type, with one item in each list and each mapping."""
     origin, arguments = typing.get_origin(cls), typing.get_args(cls)
+    if origin is typing.Annotated and typing.get_origin(arguments[0]) is tuple:
+        return sample(arguments[0])
     if origin is typing.Annotated:
         return arguments[0](arguments[1].example)
     if origin is typing.Union:

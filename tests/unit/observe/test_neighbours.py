@@ -7,11 +7,16 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import typing
 
+import pytest
+
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import MOST_ADDRESSES, MOST_PORTS
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import neighbours as observed
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.neighbours import read_neighbours
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.uplinks import read_uplinks
@@ -84,6 +89,46 @@ def test_switches_neighbours_and_uplinks_are_seen(tmp_path: pathlib.Path) -> Non
     assert seen["netdevs"][1] == {"name": "absent", "hardware_address": OWN, "switch_ports": [], "hardware_addresses": []}
     assert seen["uplinks"] == ["nic", "uplink"]
     assert [error.partition(":")[0] for error in seen["errors"]] == ["LLDP on absent", "LLDP on nic"] and "no interface with this name" in seen["errors"][0]
+
+
+class Wire:
+    """The socket of an interface through which frames come; the last one again and again."""
+
+    def __init__(self, *frames: bytes) -> None:
+        self._frames = list(frames)
+        self._near, self._far = socket.socketpair()
+        self._far.send(b"there is always one to be read")
+
+    def __enter__(self) -> "Wire":
+        return self
+
+    def __exit__(self, *_error: typing.Any) -> None:
+        self._near.close()
+        self._far.close()
+
+    def fileno(self) -> int:
+        return self._near.fileno()
+
+    def recvfrom(self, _size: int) -> typing.Tuple[bytes, typing.Tuple[typing.Any, ...]]:
+        return self._frames.pop(0) if len(self._frames) > 1 else self._frames[0], ("nic", 0x88CC, 0)
+
+
+def test_neighbours_without_end_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """Who sends frames to a NIC chooses how many ports they are of, and how each of them is wrong."""
+    ports = [bytes.fromhex(FRAME.read_text()).replace(b"\x051/1", b"\x05%03d" % number) for number in range(200)]
+    junk = [bytes(12) + b"\x88\xcc" + bytes([number]) for number in range(199)]
+    wires = {"many": Wire(*ports), "wrong": Wire(*junk, ports[0])}
+    monkeypatch.setattr(observed, "_socket", wires.__getitem__)
+    addresses = tuple(f"02:00:00:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}" for number in range(MOST_ADDRESSES + 1))
+    monkeypatch.setattr(observed, "_known", lambda: {"many": addresses, "wrong": (OTHER,)})
+    seen = read_neighbours([str(tmp_path)], node("many", "wrong"), 60.0, str(tmp_path))
+    assert [port.port for port in seen.netdevs[0].switch_ports] == [f"{number:03d}" for number in range(MOST_PORTS)]
+    assert [len(item.switch_ports) for item in seen.netdevs] == [MOST_PORTS, 1]
+    assert [len(item.hardware_addresses) for item in seen.netdevs] == [MOST_ADDRESSES, 1]
+    of_many, of_wrong, rest = ([error for error in seen.errors if begin in error] for begin in ("LLDP on many: ", "LLDP on wrong: ", "neighbours: "))
+    assert of_many == [f"LLDP on many: more than {MOST_PORTS} ports of switches speak there, and the first {MOST_PORTS} are taken"]
+    assert len(of_wrong) == 8 and len(set(of_wrong)) == 8
+    assert rest == [f"neighbours: many knows {MOST_ADDRESSES + 1} hardware addresses, of which the first {MOST_ADDRESSES} are taken"]
 
 
 def test_nobody_is_listened_for_without_an_ethernet_link() -> None:

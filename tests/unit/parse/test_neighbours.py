@@ -56,7 +56,9 @@ def test_captured_frames(name: str, port: SwitchPort) -> None:
         # what is said to be an address, and is none
         (b"\x04abc", "abc"),
         (b"\x07\x00\x00", "0000"),
-        (b"\x07\x1b[2Jleaf", "\\x1b[2Jleaf"),
+        # what is no UTF-8
+        (b"\x07\xffleaf", "ff6c656166"),
+        (b"\x07L\xc3\xb6we & Co (B\xc3\xbcro)", "L\xf6we & Co (B\xfcro)"),
     ],
 )
 def test_ids_in_other_forms(chassis: bytes, text: str) -> None:
@@ -84,6 +86,17 @@ def test_the_vlan_of_untagged_frames_may_be_none() -> None:
 def test_a_broken_frame_is_said(broken: bytes, words: str) -> None:
     with pytest.raises(ParseError, match=words):
         switch_port(broken)
+
+
+@pytest.mark.parametrize("name", [b"\x1b[2Jleaf", b"{{ 1 }}", b"$(id)", b"leaf\n1", "leaf\u202e1".encode(), b"-leaf", b"x" * 256])
+def test_a_name_that_no_switch_has_is_refused_by_what_it_is_of(name: bytes) -> None:
+    fine = part(1, b"\x07leaf-1"), part(2, b"\x05swp3"), part(5, b"leaf-1")
+    assert switch_port(frame(*fine)) == SwitchPort("leaf-1", "swp3", "leaf-1")
+    wrong = {"the ID of the chassis": part(1, b"\x07" + name), "the ID of the port": part(2, b"\x05" + name), "the name of the switch": part(5, name)}
+    for number, (what, broken) in enumerate(wrong.items()):
+        with pytest.raises(ParseError, match=f"^LLDP, {what}: .* is not letters, digits and plain signs of a switch's name, up to 255") as error:
+            switch_port(frame(*fine[:number], broken, *fine[number + 1 :]))
+        assert str(error.value).isprintable() and len(str(error.value)) < 400
 
 
 @given(st.sampled_from(["summit300-48", "lldpd-1.0.16"]), st.integers(0, 300))

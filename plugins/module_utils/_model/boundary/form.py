@@ -85,6 +85,25 @@ class Range:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and self.least <= value <= self.most
 
 
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """How many items a list has at most.
+
+    :ivar words: what the items are, for messages: ``ports of switches``
+    """
+
+    words: str
+    most: int
+
+    @property
+    def expected(self) -> str:
+        return f"at most {self.most} {self.words}"
+
+    def fits(self, value: typing.Sized) -> bool:
+        """Whether a list has no more items."""
+        return len(value) <= self.most
+
+
 def shown(value: typing.Any) -> str:
     """A refused value as a message may show it: short, in one line, without characters that steer a terminal."""
     return line(cut(value if isinstance(value, str) else f"a {type(value).__name__}", _SHOWN))

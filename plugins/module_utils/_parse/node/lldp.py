@@ -8,15 +8,17 @@ import ipaddress
 import struct
 import typing
 
+from ..._model.boundary.words import SWITCH_NAME
 from ..._model.errors import ParseError
 from ..._model.neighbours import SwitchPort
-from ..._model.text import plain
 
 ETHERTYPE = 0x88CC
 _HEADER = 14
 _END, _CHASSIS, _PORT, _SYSTEM, _ORGANISATION = 0, 1, 2, 5, 127
 #: subtypes whose value is a hardware address, and a network address, of a chassis and of a port
 _HARDWARE, _NETWORK = {_CHASSIS: 4, _PORT: 3}, {_CHASSIS: 5, _PORT: 4}
+#: for bytes that are no UTF-8
+_NO_TEXT = "\ufffd"
 #: OUI of IEEE 802.1, and its subtype 1
 _PORT_VLAN = b"\x00\x80\xc2\x01"
 
@@ -24,7 +26,7 @@ _PORT_VLAN = b"\x00\x80\xc2\x01"
 def switch_port(frame: bytes) -> SwitchPort:
     """The port that sent a frame, which begins with its Ethernet header.
 
-    :raises ParseError: no frame of LLDP, or one that ends too early
+    :raises ParseError: no frame of LLDP, one that ends too early, or a name in it that no switch has
     """
     if len(frame) < _HEADER or struct.unpack_from("!H", frame, 12)[0] != ETHERTYPE:
         raise _error(frame, "an Ethernet frame of type 0x88cc")
@@ -37,7 +39,9 @@ def switch_port(frame: bytes) -> SwitchPort:
         parts.setdefault(kind, value)
     if _CHASSIS not in parts or _PORT not in parts:
         raise _error(frame, "a chassis ID and a port ID")
-    return SwitchPort(_identity(frame, _CHASSIS, parts[_CHASSIS]), _identity(frame, _PORT, parts[_PORT]), _text(parts.get(_SYSTEM, b"")), vlan)
+    system = _text(parts.get(_SYSTEM, b""))
+    system = SWITCH_NAME.of(system, "LLDP, the name of the switch") if system else ""
+    return SwitchPort(_identity(frame, _CHASSIS, parts[_CHASSIS]), _identity(frame, _PORT, parts[_PORT]), system, vlan)
 
 
 def _parts(frame: bytes) -> typing.Iterator[typing.Tuple[int, bytes]]:
@@ -66,11 +70,14 @@ def _identity(frame: bytes, kind: int, value: bytes) -> str:
     # first the family of the address: 1 is IPv4, 2 IPv6 (IANA address family numbers)
     if subtype == _NETWORK[kind] and (rest[0], len(rest)) in ((1, 5), (2, 17)):
         return str(ipaddress.ip_address(rest[1:]))
-    return _text(rest) or rest.hex()
+    text = _text(rest)
+    # of bytes that are no text the digits
+    name = rest.hex() if not text or _NO_TEXT in text else text
+    return SWITCH_NAME.of(name, f"LLDP, the ID of the {'chassis' if kind == _CHASSIS else 'port'}")
 
 
 def _text(value: bytes) -> str:
-    return plain(value.decode("utf-8", "replace").strip("\x00 "))
+    return value.decode("utf-8", "replace").strip("\x00 ")
 
 
 def _error(frame: bytes, expected: str) -> ParseError:
