@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._model.cables import take_cables
 from .._model.fabric import LANE_GBPS, Link, LinkEnd, Topology
 from .._model.forwarding import ForwardingTable
 
@@ -113,7 +114,7 @@ class Ways:
         self.switches = {node.guid for node in topology.nodes if node.kind == "Switch"}
         self._out: typing.Dict[_Port, int] = {}
         self._up = [-1] * len(self.ends)
-        for link in topology.links:
+        for link in take_cables(topology).links:
             self._add(link)
         for number, up in enumerate(self._up):
             if up >= 0:
@@ -135,10 +136,6 @@ class Ways:
     def _add(self, link: Link) -> None:
         near, far = _port(link.a), _port(link.b)
         if any(guid not in self.switches and guid not in self._end_of for guid, _number in (near, far)):
-            return
-        ends = [self._end_of[guid] for guid, _number in (near, far) if guid in self._end_of]
-        if near in self._out or far in self._out or any(self._up[end] >= 0 for end in ends):
-            # a port has one cable: a node that tells of thousands would have each of them planned for
             return
         gbps = link.width * LANE_GBPS[link.speed] if link.width and link.speed in LANE_GBPS else None
         gbps = next((self.cables[guid].gbps for guid, _number in (near, far) if guid in self.cables), gbps)

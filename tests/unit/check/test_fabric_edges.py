@@ -260,7 +260,9 @@ def cabled_as(nodes: int, leaves: typing.Mapping[int, typing.Sequence[typing.Opt
         number, rail = place.get(link.b.guid, (0, 0))
         leaf = leaves[number][rail] if number else rail
         if number and leaf is not None:
-            links.append(dataclasses.replace(link, a=LinkEnd("Switch", topology.nodes[leaf].guid, link.a.port, topology.nodes[leaf].lid)))
+            # a port has one cable
+            port = link.a.port if leaf == rail else link.a.port + 1000 * (rail + 1)
+            links.append(dataclasses.replace(link, a=LinkEnd("Switch", topology.nodes[leaf].guid, port, topology.nodes[leaf].lid)))
         elif not number:
             links.append(link)
     topologies = {"worker-1": ObservedTopologies(world.seen_topologies(dataclasses.replace(topology, links=tuple(links))))}

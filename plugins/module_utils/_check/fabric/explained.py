@@ -105,6 +105,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         causes=(
             "Firmware was burnt with another card's GUIDs.",
             "A virtual switch or a split port was cloned.",
+            "A cable was moved while the discovery walked through the fabric, or the node that shows the topology tells of a cable that is not there.",
         ),
         look=(
             "ibnetdiscover",

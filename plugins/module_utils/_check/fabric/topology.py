@@ -10,6 +10,7 @@ import functools
 import operator
 import typing
 
+from ..._model.cables import ANY, take_cables
 from ..._model.fabric import LANE_GBPS, Link, LinkEnd, SeenCapabilities, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
@@ -23,6 +24,8 @@ from .way import Way
 _NO_RAILS = 0.25
 #: at each link of a leaf, when leaves are compared; that of a fabric in pods is looked at once
 _MOST_LOOKS = 20
+#: ports with several cables that have a finding each
+_MOST_DOUBLED = 32
 
 _Ends = typing.Mapping[str, typing.Tuple[LinkEnd, Link]]
 
@@ -517,22 +520,32 @@ def _check_foreign(fabric: Fabric, membership: Membership, topology: Topology, w
     return findings or [ok("fabric.foreign", fabric.name, f"{len(foreign)} HCAs of other machines", "none that bears a node's name")]
 
 
+def _check_cables(fabric: Fabric, topology: Topology, names: Names, expected: str, remedy: str) -> typing.Iterator[Finding]:
+    """A port with several cables, of which all stages take the one that is told first."""
+    # both names of a port tell of the same cables
+    doubled = take_cables(topology).doubled
+    by_cables: typing.Dict[typing.Hashable, typing.Tuple[str, int]] = {}
+    for key, ends in doubled.items():
+        by_cables.setdefault(tuple(map(id, ends)), key)
+    remedy += " Where ibnetdiscover on another node shows one cable there, have that node asked first: put it first in the inventory."
+    for guid, number in list(by_cables.values())[:_MOST_DOUBLED]:
+        places = [names.port(end.guid, end.port) for end in doubled[guid, number]]
+        port, subject = (f"the port {guid}", names.node(guid)) if number == ANY else (f"port {number} of {guid}", names.port(guid, number))
+        why = (
+            f"One port can't have two cables: {' and '.join(places) if len(places) == 2 else some(places)} each say that {port} is at their other end, so two "
+            f"devices have this GUID, or the node that shows the topology tells of a cable that is not there. The first is taken for the cable."
+        )
+        yield Finding("fabric.guids", subject, FAIL, f"{len(places)} links", expected, why, remedy)
+    if len(by_cables) > _MOST_DOUBLED:
+        why = f"Of {_MOST_DOUBLED} of these ports there is a finding each. So many can't be twins: the node that shows the topology makes cables up."
+        yield Finding("fabric.guids", f"{fabric.name} cables", FAIL, f"{len(by_cables)} ports with several cables", expected, why, remedy)
+
+
 def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, names: Names) -> typing.List[Finding]:
     """A GUID that two devices have: a port with two cables in the topology, or one node GUID at two nodes."""
     expected = "each GUID at one device"
     remedy = "Give one of the two its own GUID back (mstflint -guid), or replace the board; switch it off until then."
-    far_ends_of: typing.Dict[typing.Tuple[str, int], typing.List[str]] = {}
-    for link in topology.links:
-        for near, far in ((link.a, link.b), (link.b, link.a)):
-            far_ends_of.setdefault((near.guid, near.port), []).append(names.port(far.guid, far.port))
-    findings = []
-    for (guid, number), places in far_ends_of.items():
-        if len(places) > 1:
-            why = (
-                f"One port can't have two cables: {' and '.join(places)} both say that port {number} of {guid} is at their other end, "
-                f"so two devices have this GUID."
-            )
-            findings.append(Finding("fabric.guids", names.port(guid, number), FAIL, f"{len(places)} links", expected, why, remedy))
+    findings = list(_check_cables(fabric, topology, names, expected, remedy))
     owners: typing.Dict[str, typing.List[str]] = {}
     for name, members in membership.members.items():
         for member in members:

@@ -11,6 +11,7 @@ import functools
 import operator
 import typing
 
+from ..._model.cables import take_cables
 from ..._model.fabric import Link, Topology, UnreadPort
 from ..fleet.hcas_of_fabric import Membership
 from ..fleet.places import End, end_of
@@ -38,14 +39,9 @@ class Way:
         with_ours: typing.Set[str] = set()
         between = []
         self.ours: typing.Set[End] = set()
-        cabled: typing.Set[str] = set()
-        for link in topology.links:
+        for link in take_cables(topology).links:
             a, b = end_of(link.a), end_of(link.b)
             mine = {a[0], b[0]} & ours
-            if a in self.far or b in self.far or mine & cabled:
-                # a port has one cable, whatever its number: who tells of a second one makes leaves up
-                continue
-            cabled |= mine
             self.far[a], self.far[b] = b, a
             for end, place in ((link.a, a), (link.b, b)):
                 if end.lid is not None:

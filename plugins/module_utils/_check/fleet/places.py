@@ -8,6 +8,7 @@ import collections
 import dataclasses
 import typing
 
+from ..._model.cables import take_cables
 from ..._model.fabric import Link, LinkEnd, ObservedTopologies, Place, SeenCapabilities, SeenTopology, Topology
 from .hcas_of_fabric import Member, Membership
 from .layouts import families
@@ -54,7 +55,7 @@ def _place(node: str, member: Member, ends: typing.Mapping[str, typing.Tuple[Lin
 def far_ends(topology: Topology) -> typing.Dict[str, typing.Tuple[LinkEnd, Link]]:
     """For each port with a GUID, which those of CAs have, the other end of its link and the link."""
     result = {}
-    for link in topology.links:
+    for link in take_cables(topology).links:
         for near, far in ((link.a, link.b), (link.b, link.a)):
             if near.port_guid:
                 result[near.port_guid] = (far, link)
