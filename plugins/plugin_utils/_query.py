@@ -8,6 +8,7 @@ import json
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
 
 try:
     import jmespath
@@ -18,6 +19,8 @@ except ImportError:  # pragma: no cover
 Data = typing.Dict[str, typing.Any]
 #: lines on a terminal; the result has all
 MOST_LINES = 500
+#: characters of an error, which quotes the fact
+_MOST_OF_AN_ERROR = 300
 
 
 class QueryError(RdmaError):
@@ -54,9 +57,9 @@ def ask(question: typing.Any, facts: typing.Iterable[typing.Tuple[str, Data, typ
         unread += [{"node": node, "kind": kind, "error": error} for kind, error in sorted(errors.items())]
         try:
             answer = question.search(values)
-        except jmespath.exceptions.JMESPathError as error:
-            # the facts of a node may have any form, and the others are asked all the same
-            refused.append({"node": node, "kind": "the answer", "error": " ".join(str(error).split())})
+        except (jmespath.exceptions.JMESPathError, TypeError, ValueError, ArithmeticError) as error:
+            # the facts of a node may have any form, and the others are asked all the same; what the library compares and counts, it does as Python does
+            refused.append({"node": node, "kind": "the answer", "error": cut(" ".join(str(error).split()), _MOST_OF_AN_ERROR)})
             continue
         # the cluster, and nodes that were not seen, prove nothing of the question
         asked += answer is not None

@@ -54,6 +54,34 @@ def test_a_node_whose_fact_has_another_form_does_not_end_the_query() -> None:
     assert [(item["node"], "length" in item["error"]) for item in unread] == [("bad", True)]
 
 
+@pytest.mark.parametrize(
+    ("query", "fact", "words"),
+    [
+        ("hcas.hcas[?rate > speed].name", {"hcas": [{"name": "a", "rate": 1, "speed": "fast"}]}, "not supported between instances of 'int' and 'str'"),
+        ("max_by(hcas.hcas, &name).name", {"hcas": [{"name": 1}, {"name": "a"}]}, "not supported between instances of"),
+        ("contains('mlx5_0', hcas.hcas[0].name)", {"hcas": [{"name": 1}]}, "requires string as left operand"),
+        ("sum(hcas.hcas[].rate)", {"hcas": [{"rate": 10**400}, {"rate": 0.5}]}, "too large"),
+        ("ceil(hcas.hcas[0].rate)", {"hcas": [{"rate": float("nan")}]}, "NaN"),
+        ("length(hcas.hcas[0].rate)", {"hcas": [{"rate": True, "x": "x" * 5000}]}, "length"),
+        ("sum(hcas.hcas)", {"hcas": ["x" * 5000]}, "characters)"),
+    ],
+)
+def test_a_value_that_python_can_not_compare_does_not_end_the_query(query: str, fact: typing.Dict[str, typing.Any], words: str) -> None:
+    good: typing.Dict[str, typing.Any] = {"hcas": [{"name": "mlx5_0", "rate": 2.0, "speed": 1.0}]}
+    if "(hcas.hcas)" in query:
+        good = {"hcas": [2.0]}
+    elif query.startswith("length"):
+        good = {"hcas": [{"rate": "abc"}]}
+    facts: Facts = [("bad", {"hcas": fact}, {}), ("good", {"hcas": good}, {})]
+    answers, unread = ask(compiled(query), facts)
+    assert [item["node"] for item in answers] == ["good"]
+    ((node, kind, error),) = [(item["node"], item["kind"], item["error"]) for item in unread]
+    assert (node, kind) == ("bad", "the answer") and words in error and len(error) < 400
+    with pytest.raises(QueryError, match="can't be answered for bad") as raised:
+        ask(compiled(query), facts[:1])
+    assert raised.value.remedy == "Look at the form of the facts, in the folder facts"
+
+
 def test_all_that_a_run_saw_of_a_node(tmp_path: pathlib.Path) -> None:
     FactFolder(str(tmp_path), "run-0").write("old", "worker-1", {"x": 1})
     folder = FactFolder(str(tmp_path), "run-1")
