@@ -10,7 +10,7 @@ import typing
 from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._again import pages, sign, start_of
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import checksum, pack, unpack, verify
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack, unpack
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 
 
@@ -35,11 +35,9 @@ class ActionModule(ControllerAction):
     @staticmethod
     def _unpacked(options: Result) -> Result:
         archive = os.path.abspath(options["archive"])
-        if options["sha256"]:
-            verify(archive, options["sha256"])
         folder = os.path.abspath(options["report_dir"] or f"{_stem(archive)}.run")
-        sums = unpack(archive, folder, lambda fresh: pages(fresh, ansible_version))
-        return {"archive": archive, "report_dir": folder, "run": start_of(folder).run, "files": len(sums), "left_out": [], "sha256": checksum(archive)}
+        found = unpack(archive, folder, lambda fresh: pages(fresh, ansible_version), options["sha256"] or "")
+        return {"archive": archive, "report_dir": folder, "run": start_of(folder).run, "files": len(found.sums), "left_out": [], "sha256": found.sha256}
 
     @staticmethod
     def _packed(options: Result) -> Result:
@@ -47,10 +45,10 @@ class ActionModule(ControllerAction):
         run = start_of(folder).run
         name = f"rdma-evidence-{run}"
         archive = os.path.abspath(options["archive"] or os.path.join(os.path.dirname(folder), f"{name}.tar.gz"))
-        sums, left_out = pack(folder, archive, name)
-        digest, sheet = checksum(archive), f"{_stem(archive)}.signature.html"
-        sign(folder, sheet, os.path.basename(archive), digest, options["signature"] or {})
-        return {"archive": archive, "report_dir": folder, "run": run, "files": len(sums), "left_out": left_out, "sha256": digest, "signature": sheet}
+        found, sheet = pack(folder, archive, name), f"{_stem(archive)}.signature.html"
+        sign(folder, sheet, os.path.basename(archive), found.sha256, options["signature"] or {})
+        told = {"files": len(found.sums), "left_out": found.left_out, "sha256": found.sha256}
+        return {"archive": archive, "report_dir": folder, "run": run, **told, "signature": sheet}
 
 
 def _stem(archive: str) -> str:

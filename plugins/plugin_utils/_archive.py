@@ -32,7 +32,7 @@ from ansible.module_utils.urls import open_url
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import VARIABLE, Address, ArchiveError, Folder, Login, Place
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import plain
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import checksum, pack
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import write_text
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import expiry, place_of, refusal_words
 
@@ -103,15 +103,13 @@ def send(report_dir: str, run: str, place: Place, login: Login, authority: str, 
     if isinstance(place, Folder):
         folder = path_of(place)
         path = os.path.join(folder, name)
-        pack(report_dir, path, top)
-        digest = checksum(path)
+        digest = pack(report_dir, path, top).sha256
         write_text(f"{path}.sha256", _sum_line(digest, name))
         return Sent(path, digest, os.path.getsize(path), f"{path}.sha256", tuple(_prune(folder, run, keep)))
     _look_at_login(place, login)
     with tempfile.TemporaryDirectory(prefix="linerate-rdma-") as folder:
         path = os.path.join(folder, name)
-        pack(report_dir, path, top)
-        digest = checksum(path)
+        digest = pack(report_dir, path, top).sha256
         with open(path, "rb") as stream:
             content = stream.read()
     base = place.of(run, name)

@@ -7,6 +7,7 @@ All that a run left: run.json (its intent, its nodes, versions), facts, records,
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -60,6 +61,51 @@ _SUM = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 Sums = typing.Dict[str, str]
 
 
+class Packed(typing.NamedTuple):
+    """What was packed.
+
+    :ivar sums: checksums by path
+    :ivar left_out: paths of what is no regular file, or nothing that a run leaves
+    :ivar sha256: of the archive
+    """
+
+    sums: Sums
+    left_out: typing.List[str]
+    sha256: str
+
+
+class Unpacked(typing.NamedTuple):
+    """What was unpacked.
+
+    :ivar sums: checksums by path, those of the pages with them
+    :ivar sha256: of the archive, of the very bytes that were unpacked
+    """
+
+    sums: Sums
+    sha256: str
+
+
+class _Once:
+    """An archive that is read from its begin to its end, and never twice: its checksum is that of the bytes that were taken."""
+
+    def __init__(self, stream: typing.BinaryIO) -> None:
+        self._stream, self._digest = stream, hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        part = self._stream.read(size)
+        self._digest.update(part)
+        return part
+
+    def seek(self, *_place: int) -> typing.NoReturn:
+        raise tarfile.ReadError("a part of it would be read twice")
+
+    def finished(self) -> str:
+        """The checksum, with what is behind the last file."""
+        while self.read(_MOST_AT_ONCE):
+            pass
+        return self._digest.hexdigest()
+
+
 class _Bounded(gzip.GzipFile):
     """A decompressed archive that ends where no archive of ours goes on."""
 
@@ -109,11 +155,10 @@ class _Member(tarfile.TarInfo):
     _proc_sparse = _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_holes
 
 
-def pack(report_dir: str, archive: str, top: str) -> typing.Tuple[Sums, typing.List[str]]:
+def pack(report_dir: str, archive: str, top: str) -> Packed:
     """Write the archive. The same folder gives the same bytes, whenever and by whomever it is packed.
 
     :param top: name of the one folder in the archive
-    :returns: checksums of what was packed by path, and paths that were left out: no regular file, or nothing that a run leaves
     :raises FileError: a file can't be read or written
     """
     names, left_out = listed(report_dir)
@@ -128,44 +173,45 @@ def pack(report_dir: str, archive: str, top: str) -> typing.Tuple[Sums, typing.L
             _add(tar, f"{top}/{name}", text)
         _add(tar, f"{top}/{SUMS}", "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode())
     write_bytes(archive, handle.getvalue(), base_of(os.path.dirname(os.path.abspath(archive)), report_dir))
-    return sums, left_out
+    return Packed(sums, left_out, hashlib.sha256(handle.getbuffer()).hexdigest())
 
 
-def checksum(archive: str) -> str:
-    """SHA-256 of an archive, as ``sha256sum`` says it.
-
-    :raises FileError: it can't be read
-    """
-    digest = hashlib.sha256()
-    try:
-        with open(archive, "rb") as stream:
-            for part in iter(lambda: stream.read(1 << 20), b""):
-                digest.update(part)
-    except OSError as error:
-        raise FileError(f"{archive} can't be read: {error.strerror}", "Look whether it is there, and this user may read it") from error
-    return digest.hexdigest()
-
-
-def verify(archive: str, signed: str) -> None:
-    """Whether an archive is the one that was signed.
-
-    :param signed: its SHA-256 as on the sheet
-    :raises FileError: it is another one, or can't be read
-    """
-    found = checksum(archive)
-    if found != signed.strip().lower():
-        seen = f"{archive} is not what was signed: its SHA-256 is {found}; expected {signed}"
-        raise FileError(seen, "Fetch it again from who keeps it, and compare the digits with the signed sheet; nothing was unpacked")
-
-
-def unpack(archive: str, target: str, finish: typing.Callable[[str], object] = lambda folder: None) -> Sums:
+def unpack(archive: str, target: str, finish: typing.Callable[[str], object] = lambda folder: None, signed: str = "") -> Unpacked:
     """Unpack an archive into a folder that is not there yet, or that holds the same already and nothing else; all of it or nothing. Its pages are left out.
     Nobody knows who made the pages and the judgement that are there already: they are removed.
 
+    The archive is opened once: another file that gets its name meanwhile is not looked at, and one that changes meanwhile is refused.
+
     :param finish: makes the pages anew in the folder that it gets: a new one before that has its name
-    :returns: checksums by path, those of the pages with them
-    :raises FileError: it is no archive of ours, something in it would lead out of the folder, or something is not what was packed
+    :param signed: its SHA-256 as on the signed sheet; it is compared before anything is unpacked. Empty: there is none
+    :raises FileError: it is another one than was signed, no archive of ours, something in it would lead out of the folder, or something is not what was packed
     """
+    with _opened(archive) as stream:
+        sha256 = _Once(stream).finished()
+        if signed and sha256 != signed.strip().lower():
+            seen = f"{archive} is not what was signed: its SHA-256 is {sha256}; expected {signed}"
+            raise FileError(seen, "Fetch it again from who keeps it, and compare the digits with the signed sheet; nothing was unpacked")
+        stream.seek(0)
+        return Unpacked(_unpack(archive, stream, sha256, target, finish), sha256)
+
+
+@contextlib.contextmanager
+def _opened(archive: str) -> typing.Iterator[typing.BinaryIO]:
+    """:raises FileError: it can't be opened, or is no regular file: a FIFO or a device would never end"""
+    remedy = "Look whether it is there, and this user may read it"
+    try:
+        handle = os.open(archive, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise FileError(f"{archive} can't be read: {error.strerror}", remedy) from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise FileError(f"{archive} can't be read: it is no regular file", remedy)
+    with os.fdopen(handle, "rb") as stream:
+        yield stream
+
+
+def _unpack(archive: str, stream: typing.BinaryIO, sha256: str, target: str, finish: typing.Callable[[str], object]) -> Sums:
+    """:param sha256: of all of the stream, as it was read a moment ago"""
     parent = os.path.dirname(os.path.abspath(target))
     try:
         fresh = os.path.join(parent, f".evidence-{secrets.token_hex(8)}")
@@ -173,7 +219,10 @@ def unpack(archive: str, target: str, finish: typing.Callable[[str], object] = l
     except OSError as error:
         raise FileError(f"{parent} can't be written: {error.strerror}", "Name another folder in rdma_report_dir") from error
     try:
-        sums = _unpacked(archive, fresh)
+        once = _Once(stream)
+        sums = _unpacked(archive, once, os.fstat(stream.fileno()).st_size, fresh)
+        if once.finished() != sha256:
+            raise FileError(f"{archive} was changed while it was read", "Unpack it again when nobody writes to it; nothing was unpacked")
         if not os.path.lexists(target):
             finish(fresh)
             os.rename(fresh, target)
@@ -236,12 +285,12 @@ def _add(tar: tarfile.TarFile, name: str, text: bytes) -> None:
     tar.addfile(member, io.BytesIO(text))
 
 
-def _unpacked(archive: str, folder: str) -> Sums:
+def _unpacked(archive: str, once: _Once, size: int, folder: str) -> Sums:
     """:raises FileError: a member that is none of ours, or not what was packed"""
     found: Sums = {}
     total, tops, told = 0, set(), None
-    most_bytes, most_files = _most(os.path.getsize(archive))
-    with _Bounded(archive, "rb") as stream:
+    most_bytes, most_files = _most(size)
+    with _Bounded(filename="", mode="rb", fileobj=once) as stream:
         # the ends of its members, and what fills up its last block
         stream.most = most_bytes + 512 * 3 * most_files
         with tarfile.open(fileobj=stream, mode="r:", tarinfo=_Member) as tar:

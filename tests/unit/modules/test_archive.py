@@ -79,7 +79,7 @@ def test_a_server_has_the_archive_and_then_its_checksum(report: str, server: Put
     assert found == Sent(f"{server.address}/reports/{NAME}", hashlib.sha256(content).hexdigest(), len(content), f"{server.address}/reports/{NAME}.sha256")
     assert server.files[f"/reports/{NAME}.sha256"].decode() == f"{found.sha256}  {NAME}\n"
     (tmp_path / NAME).write_bytes(content)
-    assert "run.json" in unpack(str(tmp_path / NAME), str(tmp_path / "back"))
+    assert "run.json" in unpack(str(tmp_path / NAME), str(tmp_path / "back")).sums
 
 
 def test_the_name_of_the_run_may_be_anywhere_in_the_path(report: str, server: PutServer) -> None:

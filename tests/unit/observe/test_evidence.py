@@ -58,13 +58,13 @@ def info(name: str, size: int = 0, **changes: typing.Any) -> tarfile.TarInfo:
 
 
 def test_there_and_back(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    sums, left_out = pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
+    sums, left_out, sha256 = pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
     assert set(sums) == set(FILES) and left_out == []
-    assert unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back")) == sums
+    assert unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back")) == (sums, sha256)
     assert {str(path.relative_to(tmp_path / "back")): path.read_text(encoding="utf-8") for path in (tmp_path / "back").rglob("*.*") if path.is_file()} == {
         name: text for name, text in FILES.items() if name != "report.html"
     }, "pages are made anew by who unpacks"
-    assert unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back")) == sums, "the same once more is fine"
+    assert unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back")) == (sums, sha256), "the same once more is fine"
     (tmp_path / "back" / "run.json").write_text("{}", encoding="utf-8")
     with pytest.raises(FileError, match=r"run\.json in it is not that of the archive"):
         unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back"))
@@ -85,7 +85,7 @@ def test_only_what_a_run_leaves_is_packed(folder: pathlib.Path, tmp_path: pathli
     (folder / "stages" / "host.jsonl").symlink_to("/etc/passwd")
     (folder / "facts" / "away").symlink_to("/etc")
     os.mkfifo(folder / "facts" / "hcas" / "pipe.json")
-    sums, left_out = pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
+    sums, left_out, _sha256 = pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
     assert set(sums) == set(FILES)
     assert left_out == ["facts/away", "facts/hcas/.hidden.tmp", "facts/hcas/pipe.json", "judged/report.json", "notes.txt", "stages/host.jsonl"]
 
@@ -143,7 +143,7 @@ def test_absurd_sizes_are_refused(tmp_path: pathlib.Path, monkeypatch: pytest.Mo
             patch.setattr(evidence, limit, value)
             with pytest.raises(FileError, match=r"too (many|large)|are the most|more than 10 bytes"):
                 unpack(archive, str(tmp_path / "back"))
-    assert len(unpack(archive, str(tmp_path / "back"))) == 2
+    assert len(unpack(archive, str(tmp_path / "back")).sums) == 2
 
 
 def test_a_changed_file_is_named(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -176,3 +176,38 @@ def test_what_is_no_archive_is_said(tmp_path: pathlib.Path, text: bytes) -> None
         unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back"))
     with pytest.raises(FileError, match=r"No such file"):
         unpack(str(tmp_path / "nowhere.tar.gz"), str(tmp_path / "back"))
+
+
+def test_an_archive_is_opened_once(folder: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at its checksum and its unpacking another one may come to its name, or into it."""
+    archive, forgery = tmp_path / "a.tar.gz", tmp_path / "b.tar.gz"
+    signed = pack(str(folder), str(archive), "run-1").sha256
+    assert signed == hashlib.sha256(archive.read_bytes()).hexdigest()
+    written(folder, {"run.json": '{"run": "forged"}\n'})
+    pack(str(folder), str(forgery), "run-1")
+    true, false = archive.read_bytes(), forgery.read_bytes()
+    really = evidence._unpack
+
+    def unpack_while(change: typing.Callable[[], object]) -> None:
+        def changed(*arguments: typing.Any) -> typing.Any:
+            change()
+            return really(*arguments)
+
+        monkeypatch.setattr(evidence, "_unpack", changed)
+
+    unpack_while(lambda: os.replace(forgery, archive))
+    assert unpack(str(archive), str(tmp_path / "back"), signed=signed).sha256 == signed
+    assert (tmp_path / "back" / "run.json").read_text(encoding="utf-8") == FILES["run.json"]
+    archive.write_bytes(true)
+    unpack_while(lambda: archive.write_bytes(false))
+    with pytest.raises(FileError, match="was changed while it was read") as error:
+        unpack(str(archive), str(tmp_path / "other"), signed=signed)
+    assert "nothing was unpacked" in error.value.remedy and not (tmp_path / "other").exists()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_an_archive_without_an_end_is_refused(tmp_path: pathlib.Path) -> None:
+    os.mkfifo(tmp_path / "a.tar.gz")
+    for place in (tmp_path / "a.tar.gz", tmp_path, pathlib.Path("/dev/zero")):
+        with pytest.raises(FileError, match="can't be read: it is no regular file"):
+            unpack(str(place), str(tmp_path / "back"))

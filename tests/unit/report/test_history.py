@@ -87,7 +87,7 @@ def test_a_kept_run_can_be_judged_again_and_is_no_part_of_the_evidence(tmp_path:
     a_run(tmp_path, 2)
     answer = again(str(tmp_path / "runs" / run_of(1)), str(tmp_path / "judged"), {}, "2.19.4")
     assert answer["run"] == run_of(1)
-    sums, _left_out = pack(str(tmp_path), str(tmp_path.parent / "evidence.tar.gz"), "evidence")
+    sums = pack(str(tmp_path), str(tmp_path.parent / "evidence.tar.gz"), "evidence").sums
     assert not [name for name in sums if name.startswith("runs/")] and "report.prom" in sums
 
 

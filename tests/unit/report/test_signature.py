@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._again import sign
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart, intent_checksum
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import checksum, pack, verify
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack, unpack
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import MOST_WAIVERS, Evidence, figures, render_signature
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build
@@ -83,18 +83,18 @@ def test_a_run_without_figures_says_so() -> None:
 def test_the_archive_is_the_one_that_was_signed(tmp_path: pathlib.Path) -> None:
     test_history.a_run(tmp_path / "report", 1)
     archive, sheet = tmp_path / "evidence.tar.gz", tmp_path / "evidence.signature.html"
-    pack(str(tmp_path / "report"), str(archive), "evidence")
-    digest = checksum(str(archive))
+    digest = pack(str(tmp_path / "report"), str(archive), "evidence").sha256
     assert digest == hashlib.sha256(archive.read_bytes()).hexdigest()
     sign(str(tmp_path / "report"), str(sheet), archive.name, digest, {"customer": "Example University"})
     shown = words(sheet.read_text(encoding="utf-8"))
     assert digest in shown and test_history.run_of(1) in shown and "Example University" in shown and "Nodes 1" in shown
-    verify(str(archive), f" {digest.upper()}\n")
+    assert unpack(str(archive), str(tmp_path / "back"), signed=f" {digest.upper()}\n").sha256 == digest
     archive.write_bytes(archive.read_bytes() + b"\x00")
     with pytest.raises(FileError, match="is not what was signed"):
-        verify(str(archive), digest)
+        unpack(str(archive), str(tmp_path / "other"), signed=digest)
     with pytest.raises(FileError, match="can't be read"):
-        verify(str(tmp_path / "gone"), digest)
+        unpack(str(tmp_path / "gone"), str(tmp_path / "other"), signed=digest)
+    assert not (tmp_path / "other").exists()
 
 
 def test_the_checksum_of_an_intent_is_of_what_was_asked_for() -> None:
