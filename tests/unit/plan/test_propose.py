@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import ipaddress
 import re
 import typing
@@ -210,7 +211,8 @@ def test_hcas_that_share_their_leaves_have_no_rails() -> None:
     leaf = next(item for item in topology.topology.nodes if item.description == "leaf-0-1")
     leaves_of = {item.guid for item in topology.topology.nodes if item.description.startswith("leaf-")}
     links = tuple(
-        dataclasses.replace(link, a=dataclasses.replace(link.a, guid=leaf.guid)) if link.a.guid in leaves_of else link for link in topology.topology.links
+        dataclasses.replace(link, a=dataclasses.replace(link.a, guid=leaf.guid, port=number)) if link.a.guid in leaves_of else link
+        for number, link in enumerate(topology.topology.links, 1)
     )
     one = dataclasses.replace(topology, topology=dataclasses.replace(topology.topology, links=links))
     proposal = propose(dataclasses.replace(seen, topologies={**seen.topologies, node: ObservedTopologies((one,))}))
@@ -255,6 +257,43 @@ def test_a_slower_nic_a_part_of_a_bond_and_one_without_a_link_are_left_out() -> 
         assert words in out(proposal)
         # others of its model are left out, so that the model does not select them
         assert data_of(proposal.fabrics)[0]["select"] == {"vendor": "15b3", "pci": ["0000:10:00.0"], "hcas_per_node": 1}
+
+
+def at_rate(seen: Seen, node: str, rate: float, *names: str) -> Seen:
+    """The same with the links of a node at another rate."""
+
+    def change(hca: Hca) -> Hca:
+        return dataclasses.replace(hca, ports=tuple(dataclasses.replace(port, rate_gbps=rate) for port in hca.ports))
+
+    return functools.reduce(lambda made, name: changed(made, node, name, change), names, seen)
+
+
+def test_one_node_that_claims_a_faster_link_empties_the_fabric_of_no_other() -> None:
+    usual = propose(seen_of(ROCE))
+    proposal = propose(at_rate(seen_of(ROCE), "node-3", 401.0, "mlx5_0"))
+    (fabric,) = proposal.fabrics.items
+    assert "Ethernet links of 400 Gb/s with RDMA" in fabric.why and len(usual.fabrics.items) == 1
+    told = "its link runs at 401 Gb/s and others at 400, which is the fastest of 2 of 3 nodes. Look at its link, or add a fabric by hand."
+    assert f"node-3 mlx5_0 (15b3:101d): {told}" in out(proposal)
+    assert not [item.what for item in proposal.left_out if "node-1" in item.what or "node-2" in item.what]
+
+
+def test_of_two_rates_that_as_many_nodes_have_the_faster_one_is_proposed() -> None:
+    seen = dataclasses.replace(seen_of(ROCE), hcas={name: item for name, item in seen_of(ROCE).hcas.items() if name != "node-3"})
+    proposal = propose(at_rate(seen, "node-2", 800.0, "mlx5_0", "mlx5_1"))
+    assert "Ethernet links of 800 Gb/s with RDMA" in proposal.fabrics.items[0].why
+    assert "node-1 mlx5_0, mlx5_1" in out(proposal) and "its link runs at 400 Gb/s and others at 800" in out(proposal)
+
+
+def test_a_nic_for_storage_that_each_node_has_beside_faster_ones_is_none_of_the_fabric() -> None:
+    """Each node has one voice, for its fastest: two speeds of servers with the same slower NIC make no fabric of that."""
+    seen = at_rate(seen_of(ROCE), "node-1", 800.0, "mlx5_0")
+    for node in ("node-1", "node-2", "node-3"):
+        seen = at_rate(seen, node, 100.0, "mlx5_1")
+    proposal = propose(seen)
+    assert "Ethernet links of 400 Gb/s with RDMA" in proposal.fabrics.items[0].why
+    assert "mlx5_1 (15b3:101d) of all 3 nodes: its link runs at 100 Gb/s and others at 400: mostly it is for storage" in out(proposal)
+    assert "node-1 mlx5_0 (15b3:101d): its link runs at 800 Gb/s and others at 400" in out(proposal)
 
 
 def test_a_node_that_differs_and_one_without_an_answer_are_named() -> None:

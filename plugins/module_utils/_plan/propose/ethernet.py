@@ -31,8 +31,8 @@ class _Network(typing.NamedTuple):
 
 
 def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> typing.List[Group]:
-    """The fastest NICs with RDMA, by the networks that they are on."""
-    members = _fastest(nodes, {name: item.value for name, item in neighbours.items() if item.value is not None and item.error is None}, out)
+    """NICs with RDMA of the rate that most nodes have at most, by the networks that they are on."""
+    members = _usual(nodes, {name: item.value for name, item in neighbours.items() if item.value is not None and item.error is None}, out)
     if not members:
         return []
     rate = max(rate_of(hca) for hcas in members.values() for hca in hcas)
@@ -50,7 +50,7 @@ def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> typing.List[Grou
     return [Group(False, (), _of(members, fabric.nics), f"{what}, on one network by {_evidence(fabric)}") for fabric in fabrics]
 
 
-def _fastest(nodes: Nodes, seen: typing.Mapping[str, NodeNeighbours], out: Out) -> Members:
+def _usual(nodes: Nodes, seen: typing.Mapping[str, NodeNeighbours], out: Out) -> Members:
     fit: typing.Dict[str, typing.List[Hca]] = {}
     for name, hcas in nodes.items():
         uplinks = set(seen[name].uplinks) if name in seen else set()
@@ -62,13 +62,17 @@ def _fastest(nodes: Nodes, seen: typing.Mapping[str, NodeNeighbours], out: Out) 
                 out.add(name, hca, why)
             else:
                 fit.setdefault(name, []).append(hca)
-    best = max((rate_of(hca) for hcas in fit.values() for hca in hcas), default=0.0)
+    # each node has one voice: a single one, whatever it tells, takes the fabric from no other
+    votes = collections.Counter(max(map(rate_of, some)) for some in fit.values())
+    usual = max(votes, key=lambda rate: (votes[rate], rate), default=0.0)
     for name, some in fit.items():
         for hca in some:
-            if rate_of(hca) < best:
-                rates = f"its link runs at {rate_of(hca):g} Gb/s and others at {best:g}"
+            rates = f"its link runs at {rate_of(hca):g} Gb/s and others at {usual:g}"
+            if rate_of(hca) < usual:
                 out.add(name, hca, f"{rates}: mostly it is for storage or the node itself. Add it by hand.")
-    members = {name: tuple(hca for hca in some if rate_of(hca) == best) for name, some in fit.items()}
+            elif rate_of(hca) > usual:
+                out.add(name, hca, f"{rates}, which is the fastest of {votes[usual]} of {len(fit)} nodes. Look at its link, or add a fabric by hand.")
+    members = {name: tuple(hca for hca in some if rate_of(hca) == usual) for name, some in fit.items()}
     return {name: hcas for name, hcas in members.items() if hcas}
 
 
