@@ -11,11 +11,15 @@ import dataclasses
 import typing
 
 from .bios import BiosWishes
+from .boundary.form import Bound
 from .comparison import Measure
 from .findings import Waiver
 from .firmware import FirmwareWishes
 from .host_intent import HostNeeds
 from .tuning import Roce, Tuning
+
+#: of a list that selects HCAs or NICs. A node has some ten; servers of each model have theirs in other slots, and each HCA is looked for in the list
+MOST_SELECTED = 256
 
 #: see profiles.py for what each of them is
 Profile = typing.Literal["sriov_infiniband", "sriov_ethernet", "rdma_shared", "host_device", "macvlan", "ipoib", "pod_network"]
@@ -34,9 +38,9 @@ class Select:
     """
 
     hcas_per_node: int
-    subnet_manager: typing.Tuple[str, ...] = ()
-    pci: typing.Tuple[str, ...] = ()
-    netdev: typing.Tuple[str, ...] = ()
+    subnet_manager: typing.Annotated[typing.Tuple[str, ...], Bound("subnet managers", MOST_SELECTED)] = ()
+    pci: typing.Annotated[typing.Tuple[str, ...], Bound("PCI addresses", MOST_SELECTED)] = ()
+    netdev: typing.Annotated[typing.Tuple[str, ...], Bound("network interfaces", MOST_SELECTED)] = ()
     vendor: typing.Optional[str] = None
     device: typing.Optional[str] = None
 

@@ -30,6 +30,8 @@ _SHOWN = 200
 MOST_KNOWN, _MOST_OF_A_WORD = 400, 64
 #: words for which one answer looks for the nearest: a file may have a million, and a reader corrects the first few first
 MOST_HINTS = 20
+#: unknown keys of one mapping that are told each; of more their number
+MOST_UNKNOWN = 20
 
 
 class LoadError(RdmaError):
@@ -228,7 +230,8 @@ def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Tuple[
     """The value and all mistakes, in the order of the data; a missing key stands behind the keys of its mapping.
 
     A dataclass with a mistake is there all the same: what could not be read of it raises ``Unread`` when it is asked for (see ``partial``).
-    Any other value with a mistake is None. Behind ``MOST_HINTS`` mistakes an unknown key comes without the nearest known one.
+    Any other value with a mistake is None. Behind ``MOST_HINTS`` mistakes an unknown key comes without the nearest known one. Of more than ``MOST_UNKNOWN``
+    unknown keys of one mapping the number is told.
     """
     problems: typing.List[LoadError] = []
     value = _collect(cls, data, path, problems)
@@ -370,15 +373,20 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: t
     unread: typing.Set[str] = set()
     misspelt: typing.Set[str] = set()
     absent = [name for name in fields if name not in data]
+    unknown = 0
     for key, item in data.items():
         if key in fields:
             values[key] = _collect(hints[key], item, _join(path, key), problems)
-        else:
+            continue
+        unknown += 1
+        if unknown <= MOST_UNKNOWN:
             hint = nearest(str(key), fields) if len(problems) < MOST_HINTS else ""
             problems.append(LoadError(_join(path, key), "unknown key", f"one of: {', '.join(fields)}{hint}"))
             # it may be any of those that are not there, misspelt
             unread.update(absent)
             misspelt.update(name for name in fields if f"'{name}'" in hint)
+    if unknown > MOST_UNKNOWN:
+        problems.append(LoadError(path, f"{unknown} unknown keys, of which the first {MOST_UNKNOWN} are told", f"no key but: {', '.join(fields)}"))
     for name, field in fields.items():
         if name not in data and name not in misspelt and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             problems.append(LoadError(_join(path, name), "missing", _describe(hints[name])))

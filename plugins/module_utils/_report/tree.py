@@ -17,8 +17,10 @@ _LINE, _TOP, _LEFT, _STEP = 18, 30, 12, 14
 _LETTER = 6.1
 #: so that nobody needs the colours
 SIGNS: typing.Dict[Tone, str] = {"bad": "\u2715 ", "unknown": "? ", "": ""}
-#: lines of a picture; what is beyond is in the tables
-_MOST = 400
+#: lines of a box, and of all boxes; what is beyond is in the tables
+_MOST, _MOST_OF_ALL = 400, 4000
+#: NUMA nodes that have a box, where the largest machines have some 130, and steps from the root down, where a box has no more room
+_MOST_BOXES, _MOST_DEPTH = 256, 24
 
 
 class _Row(typing.NamedTuple):
@@ -36,16 +38,35 @@ def picture(sheet: Sheet) -> typing.Optional[Html]:
         return None
     heights, boxes = [0, 0], []
     wide = _WIDTH if len(sheet.blocks) == 1 else _COLUMN
-    for block in sheet.blocks:
-        rows = list(_rows(block))
-        if len(rows) > _MOST:
-            rows = [*rows[:_MOST], _Row(0, f"and {len(rows) - _MOST} more lines; the tables have all", "", "said")]
+    left = _MOST_OF_ALL
+    for block in sheet.blocks[:_MOST_BOXES]:
+        most = min(_MOST, left)
+        rows = _bounded(_rows(block), most)
+        left -= min(most, len(rows))
         column = heights.index(min(heights))
         height = _TOP + _LINE * len(rows) + 8
         boxes.append(_box(block, rows, column * (_COLUMN + _GAP), heights[column], wide, height))
         heights[column] += height + _GAP
+    beyond = len(sheet.blocks) - _MOST_BOXES
+    if beyond > 0:
+        boxes.append(element("text", f"and {beyond} more NUMA nodes; the tables have all", x=10, y=max(heights) + _LINE))
+        heights = [max(heights) + 2 * _LINE]
     title = f"{sheet.node}: HCAs and GPUs on PCI by NUMA node; {len(sheet.wrong)} in the way, {len(sheet.unknown)} unknown"
     return element("svg", element("title", title), *boxes, viewBox=f"0 0 {_WIDTH} {max(heights)}", role="img", class_="tree")
+
+
+def _bounded(rows: typing.Iterable[_Row], most: int) -> typing.List[_Row]:
+    """The first rows, and one that counts the others, in the worst of their tones."""
+    kept: typing.List[_Row] = []
+    more, tones = 0, set()
+    for row in rows:
+        if len(kept) < most:
+            kept.append(row)
+        else:
+            more += 1
+            tones.add(row.tone)
+    tone = worst(Said("", one) for one in tones)
+    return [*kept, _Row(0, f"{SIGNS[tone]}and {more} more lines; the tables have all", tone, "said")] if more else kept
 
 
 def _rows(block: Block) -> typing.Iterator[_Row]:
@@ -55,12 +76,26 @@ def _rows(block: Block) -> typing.Iterator[_Row]:
         for one in item.said:
             if one.tone:
                 yield _Row(depth + 1, f"{SIGNS[one.tone]}{one.text}", one.tone, "said")
+        if item.below and depth + 1 == _MOST_DEPTH:
+            tone = _tone_of(item.below)
+            yield _Row(depth + 1, f"{SIGNS[tone]}and what is below; the tables have all", tone, "said")
+
+
+def _tone_of(items: typing.Sequence[Item]) -> Tone:
+    """The worst of all that is there and below."""
+    tones, waiting = [], list(items)
+    while waiting:
+        item = waiting.pop()
+        tones.append(Said("", item.tone))
+        waiting += item.below
+    return worst(tones)
 
 
 def _walk(items: typing.Iterable[Item], depth: int) -> typing.Iterator[typing.Tuple[int, Item]]:
     for item in items:
         yield depth, item
-        yield from _walk(item.below, depth + 1)
+        if depth + 1 < _MOST_DEPTH:
+            yield from _walk(item.below, depth + 1)
 
 
 def _box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width: int, height: int) -> Html:

@@ -10,6 +10,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import MOST_SELECTED
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, load_all
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
@@ -42,12 +43,12 @@ def test_so_is_what_is_of_no_node() -> None:
 
 
 def test_all_mistakes_of_an_intent_are_told_and_the_time_does_not_grow_with_their_square() -> None:
-    few = {f"zz{number}": 1 for number in range(2_000)}
-    assert len(load_all(Record, few)[1]) >= len(few)
+    few = [{f"zz{number}": 1} for number in range(2_000)]
+    assert len(load_all(typing.Tuple[Record, ...], few)[1]) >= len(few)
 
     def once(number: int) -> float:
         begin = time.process_time()
-        load_all(Record, {f"zz{place}": 1 for place in range(number)})
+        load_all(typing.Tuple[Record, ...], [{f"zz{place}": 1} for place in range(number)])
         return time.process_time() - begin
 
     def seconds(number: int) -> float:
@@ -57,11 +58,41 @@ def test_all_mistakes_of_an_intent_are_told_and_the_time_does_not_grow_with_thei
     assert seconds(8_000) < 8 * max(seconds(2_000), 0.01)
 
 
+FABRIC = {"name": "a", "profile": "sriov_infiniband", "select": {"hcas_per_node": 1}, "network": {"name": "a", "namespace": "a"}}
+
+
+def test_of_many_unknown_keys_the_first_are_told_with_the_nearest_and_the_others_counted() -> None:
+    begin = time.process_time()
+    with pytest.raises(IntentError) as raised:
+        parse_intent([FABRIC], None, {"disrupton": "none", **UNKNOWN, "x" * 1_000_000: 1})
+    assert time.process_time() - begin < 2.0
+    problems = list(map(str, raised.value.problems))
+    assert len(problems) == 21 and len(str(raised.value)) < 20_000
+    assert problems[0].startswith("rdma_cluster.disrupton: unknown key; expected one of: ") and problems[0].endswith("(did you mean 'disruption'?)")
+    assert problems[-1].startswith(f"rdma_cluster: {MANY + 2} unknown keys, of which the first 20 are told; expected no key but: node_selector, ")
+    with pytest.raises(IntentError) as raised:
+        parse_intent([FABRIC], None, {f"x{number}": 1 for number in range(20)})
+    assert len(raised.value.problems) == 20
+
+
+@pytest.mark.parametrize(("key", "words"), [("pci", "PCI addresses"), ("netdev", "network interfaces"), ("subnet_manager", "subnet managers")])
+def test_an_intent_that_selects_by_an_endless_list_is_refused_at_once(key: str, words: str) -> None:
+    def asked(number: int) -> typing.Any:
+        return [{**FABRIC, "select": {"hcas_per_node": 1, key: [f"0000:00:00.{place}" for place in range(number)]}}]
+
+    begin = time.process_time()
+    with pytest.raises(IntentError) as raised:
+        parse_intent(asked(MANY))
+    assert time.process_time() - begin < 1.0
+    (problem,) = raised.value.problems
+    assert str(problem) == f"rdma_fabrics[0].select.{key}: a list of {MANY}; expected at most {MOST_SELECTED} {words}"
+    assert len(getattr(parse_intent(asked(MOST_SELECTED)).fabrics[0].select, key)) == MOST_SELECTED
+
+
 def test_an_intent_of_thousands_of_fabrics_is_refused_at_once() -> None:
-    fabric = {"name": "a", "profile": "sriov_infiniband", "select": {"hcas_per_node": 1}, "network": {"name": "a", "namespace": "a"}}
     begin = time.process_time()
     with pytest.raises(IntentError, match=f"10000 fabrics; expected at most {MOST_FABRICS}"):
-        parse_intent([{**fabric, "name": f"fabric-{number}"} for number in range(10_000)])
+        parse_intent([{**FABRIC, "name": f"fabric-{number}"} for number in range(10_000)])
     assert time.process_time() - begin < 1.0
 
 

@@ -17,6 +17,7 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "build/collections"))
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import DISRUPTION
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Select
@@ -82,6 +83,8 @@ class _Maker:
         if origin is typing.Union:
             options = [self.type(argument) for argument in arguments if argument is not type(None)]
             return _or_null(options[0]) if len(options) == 1 else {"anyOf": [*options, {"type": "null"}]}
+        if origin is typing.Annotated:
+            return {**self.type(arguments[0]), **({"maxItems": arguments[1].most} if isinstance(arguments[1], Bound) else {})}
         if origin is tuple:
             return {"type": "array", "items": self.type(arguments[0])}
         if origin is dict:
@@ -93,7 +96,7 @@ class _Maker:
         raise TypeError(f"no schema of {cls}")
 
     def _definition(self, cls: typing.Any) -> Schema:
-        text, hints = inspect.getdoc(cls) or "", typing.get_type_hints(cls)
+        text, hints = inspect.getdoc(cls) or "", typing.get_type_hints(cls, include_extras=True)
         described = {name: _words(words) for name, words in _IVAR.findall(text)}
         properties = {field.name: self._property(cls, field, hints[field.name], described.get(field.name, "")) for field in dataclasses.fields(cls)}
         what = _words(text.partition(":ivar")[0])

@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits imp
 from ansible_collections.linerate.rdma.plugins.module_utils._report.node_page import MOST_SHEETS, section
 from ansible_collections.linerate.rdma.plugins.module_utils._report.nodes import Nodes, nodes
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.sheet import MOST_GPUS, Block, Item, Seen, Sheet, sheet
+from ansible_collections.linerate.rdma.plugins.module_utils._report.sheet import MOST_GPUS, Block, Item, Said, Seen, Sheet, sheet
 from ansible_collections.linerate.rdma.plugins.module_utils._report.tree import picture
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
@@ -396,6 +396,37 @@ def test_gpus_that_a_node_claims_beyond_what_a_machine_has_are_counted() -> None
     assert [item.name for item in block.items] == [f"GPU {name}" for name in many[:MOST_GPUS]] and len(made.gpus) == MOST_GPUS
     assert made.unknown[0] == f"GPUs: 200000 told, more than a machine has; {200_000 - MOST_GPUS} of them not shown"
     assert not any("on PCI, and" in text for text in made.unknown), "all that are on PCI have a model"
+
+
+def drawn_lines(*blocks: Block) -> typing.Tuple[typing.List[str], typing.List[str]]:
+    """The lines of a picture, and those of them in the colour of harm."""
+    shown = picture(Sheet("node-1", blocks=blocks))
+    assert shown is not None
+    texts = [("".join(line.itertext()), line.get("class") or "") for line in ElementTree.fromstring(shown).iter("text")]
+    return [text for text, _class in texts], [text for text, class_ in texts if "bad" in class_]
+
+
+CPUS = Said("CPUs 0-7")
+BAD = Item("gpu", "GPU 0000:18:00.0", (Said("link x8 of x16", "bad"),))
+
+
+def test_a_picture_goes_down_as_far_as_there_is_room_and_says_what_is_below() -> None:
+    deep = BAD
+    for number in range(63):
+        deep = Item("bridge", f"bridge {number}", (), (deep,))
+    lines, bad = drawn_lines(Block("NUMA node 0", CPUS, (deep,)))
+    assert lines == ["\u2715 NUMA node 0, CPUs 0-7", *(f"bridge {number}" for number in range(62, 38, -1)), "\u2715 and what is below; the tables have all"]
+    assert bad == lines[-1:]
+
+
+def test_a_picture_has_a_bounded_number_of_lines_and_says_how_many_more_there_are() -> None:
+    many = Block("NUMA node 0", CPUS, (*(Item("bridge", f"bridge {number}") for number in range(1000)), BAD))
+    lines, bad = drawn_lines(many)
+    # one of the bad item, and one of what is said of it
+    assert len(lines) == 402 and lines[-1] == bad[-1] == "\u2715 and 602 more lines; the tables have all"
+    lines, _bad = drawn_lines(*[many] * 300)
+    assert len(lines) == 256 * 2 + 4000 + 1 and lines[-1] == "and 44 more NUMA nodes; the tables have all"
+    assert lines.count("\u2715 and 1002 more lines; the tables have all") == 246
 
 
 def test_marks_are_in_the_order_of_the_tree() -> None:
