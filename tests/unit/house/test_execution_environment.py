@@ -55,6 +55,20 @@ def test_each_stage_of_the_build_takes_the_versions_that_are_tested(context: pat
     assert all(-1 < stage.find("ARG PIP_CONSTRAINT=/usr/share/linerate-rdma/ee-constraints.txt") < start for stage, start in found)
 
 
+def test_the_base_is_named_with_its_registry_and_its_digest_can_be_given(context: pathlib.Path, root: pathlib.Path) -> None:
+    """A short name is that of whichever registry the builder asks first; a tag is what its registry makes of it."""
+    definition = (root / "execution-environment.yml").read_text(encoding="utf-8")
+    (base,) = (image["name"] for image in yaml.safe_load(definition)["images"].values())
+    registry, _slash, path = base.partition("/")
+    assert "." in registry and path
+    steps = (context / "Containerfile").read_text(encoding="utf-8")
+    assert f'ARG EE_BASE_IMAGE="{base}"' in steps and re.search(r"^FROM \$EE_BASE_IMAGE as base", steps, flags=re.MULTILINE | re.IGNORECASE)
+    given = f"EE_BASE_IMAGE={base.partition(':')[0]}@sha256:..."
+    if "@sha256:" not in base:
+        told = (root / "docs" / "security.md").read_text(encoding="utf-8")
+        assert given in definition and f"--build-arg {given}" in told and "no registry was in reach" in " ".join(told.split())
+
+
 def test_what_is_required_has_an_upper_bound_and_the_tested_version_is_in_it(root: pathlib.Path) -> None:
     pins = dict(
         line.split("==") for name in ("test-requirements.txt", "dev/runner.txt") for line in (root / name).read_text(encoding="utf-8").split() if "==" in line
