@@ -37,7 +37,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "teardown.drop_in": Explanation(
         means="The drop-in of containerd's unit is still on a node, or it is not known whether containerd runs without it.",
-        measured="The file on the node after the teardown, and that containerd was restarted where the file was removed.",
+        measured="The file on the node after the teardown. It is emptied, containerd is restarted, and then it is removed: one that is gone is not in use.",
         causes=(
             "The node is reached by an observer now, which changes nothing.",
             "The node did not answer, when the file was to be removed or when containerd was to be restarted (unknown).",

@@ -174,8 +174,9 @@ def _drop_in(name: str, facts: Facts) -> Finding:
         remedy = f"Correct what the text names, so that its observer answers, and run the teardown again; or look on the node: ls {DROP_IN}"
         return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
     why = f"Whether {DROP_IN} is gone, and containerd runs without it, is not known: {seen.error}."
-    # a teardown that finds no file restarts nothing
-    remedy = f"Bring the node back. On it, as root: rm -f {DROP_IN} && systemctl daemon-reload && systemctl restart containerd. Then run the teardown again."
+    # what it found it removes last, so that it is found again
+    by_hand = f"rm -f {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
+    remedy = f"Bring the node back and run the teardown again, which restarts containerd before it removes the file; or on the node, as root: {by_hand}"
     return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -91,12 +92,17 @@ def test_what_a_teardown_came_to_is_handed_over(tmp_path: pathlib.Path, phase: s
 
 #: what each module answers on a node, in place of the module itself
 ANSWERS: typing.Mapping[str, typing.Dict[str, typing.Any]] = {
+    "ansible.builtin.stat": {"changed": False, "stat": {"exists": True}},
+    "ansible.builtin.copy": {"changed": False, "state": "file"},
     "ansible.builtin.file": {"changed": True, "state": "absent"},
     "ansible.builtin.systemd_service": {"changed": True, "state": "started"},
     "linerate.rdma.kernel_arguments": {"changed": True, "arguments": []},
 }
 #: by node: the module at which it is lost, and what the judgement says of its drop-in and its kernel arguments
 LOST: typing.Mapping[str, typing.Tuple[str, str, str]] = {
+    "first": ("ansible.builtin.stat", "unknown", "pass"),
+    "emptied": ("ansible.builtin.copy", "unknown", "pass"),
+    "removed": ("ansible.builtin.file", "unknown", "pass"),
     "second": ("ansible.builtin.systemd_service", "unknown", "pass"),
     "third": ("linerate.rdma.kernel_arguments", "pass", "unknown"),
     "odd": ("", "pass", "unknown"),
@@ -111,8 +117,8 @@ class Connection(Local):
 """
 
 
-def on_nodes(folder: pathlib.Path) -> FactFolder:
-    """The facts that the role's part on nodes leaves, where each module is one that answers, and each node is lost at another one."""
+def on_nodes(folder: pathlib.Path) -> typing.Tuple[FactFolder, str]:
+    """The facts that the role's part on nodes leaves, and its output, where each module is one that answers, and each node is lost at another one."""
     facts = FactFolder(str(folder / "report"), RUN)
     facts.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", False, tuple(LOST)))
     shutil.copytree(ROOT / "roles" / "teardown", folder / "roles" / "teardown")
@@ -141,15 +147,21 @@ def on_nodes(folder: pathlib.Path) -> FactFolder:
     (folder / "hosts.yml").write_text(yaml.safe_dump(hosts), encoding="utf-8")
     code, output = played(folder, "-i", str(folder / "hosts.yml"))
     assert code == 0, output
-    return facts
+    return facts, output
 
 
 def test_a_node_that_is_lost_at_any_task_is_unknown(tmp_path: pathlib.Path) -> None:
     """The play goes on without it, and no rescue runs: what the task registered is judged by a key of its answer."""
-    folder = on_nodes(tmp_path)
+    folder, output = on_nodes(tmp_path)
     found = {(item.check, item.subject): item for item in check(parse_intent([FABRIC]), load(Facts, facts_of(folder, "teardown")[0], "facts"))}
     statuses = {name: (found["teardown.drop_in", name].status, found["teardown.kernel_arguments", name].status) for name in LOST}
     assert statuses == {name: (drop_in, arguments) for name, (_lost, drop_in, arguments) in LOST.items()}
-    assert "unreachable: Restart containerd without it: " in found["teardown.drop_in", "second"].why
+    lost_at = {"first": "", "emptied": "Empty the drop-in: ", "second": "Restart containerd without it: ", "removed": "Remove the drop-in: "}
+    for name, task in lost_at.items():
+        assert f"unreachable: {task}" in found["teardown.drop_in", name].why and "No route to host" in found["teardown.drop_in", name].why
+    # what is left on the node is what the next teardown restarts containerd for, also where it was emptied before
+    of_removal = output.partition("Remove the drop-in of containerd's unit")[2].partition("TASK [")[0]
+    assert sorted(re.findall(r"skipping: \[(\w+)\]", of_removal)) == ["emptied", "first", "second"]
+    assert sorted(re.findall(r"changed: \[(\w+)\]", of_removal)) == ["odd", "third"]
     assert "No route to host" in found["teardown.drop_in", "second"].why and "No route to host" in found["teardown.kernel_arguments", "third"].why
     assert "Bring the node back" in found["teardown.kernel_arguments", "third"].remedy
