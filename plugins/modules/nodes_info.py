@@ -15,6 +15,7 @@ description:
   - Reads HCAs, platform, firmware, clock, tuning and subnet managers of all nodes that have an observer, and stores them as facts. Each node is asked
     with one command in its pod.
   - The kind V(drop_in) is whether the drop-in that the role P(linerate.rdma.host#role) writes for containerd's unit is on the node.
+  - The kind V(kernel_arguments_left) is which kernel arguments M(linerate.rdma.kernel_arguments) has added for the next boot of the node.
   - The kind V(firmware) takes C(devlink) and C(mstconfig) from the image of the observers. Reading all settings of an HCA takes a second or more.
   - Asks many nodes at the same time from one process. This costs a fraction of what a task for each node costs.
   - Needs the fact of M(linerate.rdma.observers) from the same run. A node without an observer gets the reason in place of its facts.
@@ -23,7 +24,7 @@ options:
     description: Which facts to read.
     type: list
     elements: str
-    choices: [hcas, platform, firmware, clock, tuning, subnets, drop_in, neighbours]
+    choices: [hcas, platform, firmware, clock, tuning, subnets, drop_in, kernel_arguments_left, neighbours]
     default: [hcas, platform, firmware, clock, tuning, subnets]
   nodes:
     description:
@@ -133,7 +134,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import HOST, Observer, ObserversFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import DROP_IN, KINDS, NEIGHBOURS
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import DROP_IN, KINDS, LEFT_ARGUMENTS, NEIGHBOURS
 from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import PYTHON, Asked, look
 from ansible_collections.linerate.rdma.plugins.module_utils._run.poll import LOOK_AGAIN_SECONDS, poll
 
@@ -196,7 +197,7 @@ def main() -> None:
         argument_spec=cluster_spec(
             facts_dir={"type": "path", "required": True},
             run={"type": "str", "required": True},
-            kinds={"type": "list", "elements": "str", "choices": [*KINDS, DROP_IN, NEIGHBOURS], "default": list(KINDS)},
+            kinds={"type": "list", "elements": "str", "choices": [*KINDS, DROP_IN, LEFT_ARGUMENTS, NEIGHBOURS], "default": list(KINDS)},
             nodes={"type": "list", "elements": "str"},
             since={"type": "str"},
             wait_seconds={"type": "int", "default": 0},

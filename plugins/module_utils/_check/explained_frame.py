@@ -47,8 +47,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "teardown.kernel_arguments": Explanation(
         means="Kernel arguments of the collection are still set for the next boot of a node, or it is not known whether they are.",
-        measured="What the module kernel_arguments has added and not taken back, as it says itself on the node.",
+        measured="What the module kernel_arguments has added and not taken back, by its own files on the node.",
         causes=(
+            "The node is reached by an observer now, which changes nothing.",
             "The node did not answer (unknown).",
             "The tool of the boot loader failed (unknown): its own words are in the finding.",
         ),

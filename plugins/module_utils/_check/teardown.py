@@ -19,10 +19,14 @@ from .._model.olm import Stay
 from .._model.operators import OPERATORS, OperatorsSeen
 from .._model.profiles import traits
 from .._model.sriov_operator import OperatorFacts
+from .._model.text import cut
 from .._model.wait import SyncFacts
 from .._parse.kubernetes.refusal import explain
 from .controllers.installation import helm_remove
 from .network.disruption import machine_config
+
+#: characters of a node's arguments in a finding
+_MOST_SHOWN = 300
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +71,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     In check mode on the nodes alone that are reached by observers: what is there stays there, so that it says how the teardown would end.
     """
     if facts.check_mode:
-        return tuple(_drop_in(name, facts) for name in facts.by_pods)
+        return tuple(finding for name in facts.by_pods for finding in (_drop_in(name, facts), _kernel_arguments(name, facts)))
     findings = [_object(item) for item in facts.removed]
     if not findings:
         findings.append(ok("teardown.object", "objects", "none was there", "none is left"))
@@ -77,7 +81,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         findings += [_node(fabric.name, name, facts.sync) for name in facts.nodes]
     findings += machine_config.findings(facts.rolls, facts.roll_error, "teardown.roll")
     findings += [_drop_in(name, facts) for name in facts.nodes]
-    findings += [_kernel_arguments(name, facts.kernel_arguments.get(name)) for name in facts.nodes if name not in facts.by_pods]
+    findings += [_kernel_arguments(name, facts) for name in facts.nodes]
     if intent.cluster.tuning.set:
         findings += [_settings(name, facts.kernel_settings.get(name)) for name in facts.nodes if name not in facts.by_pods]
     if facts.operator_removed:
@@ -180,7 +184,8 @@ def _drop_in(name: str, facts: Facts) -> Finding:
     return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
 
 
-def _kernel_arguments(name: str, seen: typing.Optional[LeftArguments]) -> Finding:
+def _kernel_arguments(name: str, facts: Facts) -> Finding:
+    seen, by_pod = facts.kernel_arguments.get(name), name in facts.by_pods
     check_id, expected = "teardown.kernel_arguments", "no argument of ours for the next boot"
     by_hand = (
         f"on the node, as root: rm /{GRUB_DROP_IN} && update-grub (Debian, Ubuntu); or "
@@ -189,9 +194,16 @@ def _kernel_arguments(name: str, seen: typing.Optional[LeftArguments]) -> Findin
     if seen is None or seen.value is None or seen.error is not None:
         error = "was not asked" if seen is None else seen.error or "empty answer"
         why = f"Whether the next boot still gets kernel arguments of the collection is not known: {error}."
+        if by_pod:
+            remedy = f"Correct what the text names, so that its observer answers, and run the teardown again; or look on the node: ls /{GRUB_DROP_IN} /{RECORD}"
+            return Finding(check_id, name, UNKNOWN, "not known", expected, why, remedy)
         return Finding(check_id, name, UNKNOWN, "not known", expected, why, f"Bring the node back and run the teardown again; or {by_hand}.")
     if seen.value:
-        left = " ".join(seen.value)
+        left = cut(" ".join(seen.value), _MOST_SHOWN)
+        if by_pod:
+            how = "when the node was reached by ssh. It is reached by its observer now, which changes nothing on it"
+            why = f"The module kernel_arguments has added {left}, {how}."
+            return Finding(check_id, name, FAIL, left, expected, why, f"{by_hand[0].upper()}{by_hand[1:]}; or reach it by ssh again, and run the teardown.")
         why = f"The module kernel_arguments has added {left}, and they are still set for the next boot."
         return Finding(check_id, name, FAIL, left, expected, why, f"Run the teardown again; if they stay, {by_hand}.")
     return ok(check_id, name, "none", expected)

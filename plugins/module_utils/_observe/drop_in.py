@@ -20,10 +20,9 @@ def state(host: str) -> str:
     :param host: folder in which the node's files are; / on the node itself
     :raises RdmaError: it can't be told
     """
-    if not os.path.isdir(os.path.join(host, "etc")):
-        raise RdmaError(f"the node's files are not in {host}: it has no folder etc", "Name the folder in which the observer has them")
+    need_files(host)
     try:
-        mode = os.lstat(_followed(host)).st_mode
+        mode = os.lstat(followed(host, DROP_IN)).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
     except OSError as error:
@@ -32,14 +31,24 @@ def state(host: str) -> str:
     return next((name for is_one, name in kinds if is_one(mode)), "other")
 
 
-def _followed(host: str) -> str:
-    """Where the path leads on the node: its folders may be links, and an absolute one starts at the node's root, not at the container's.
+def need_files(host: str) -> None:
+    """Refuse a folder that has no files of a node: what is not in it is not absent.
 
+    :raises RdmaError: it has no folder etc
+    """
+    if not os.path.isdir(os.path.join(host, "etc")):
+        raise RdmaError(f"the node's files are not in {host}: it has no folder etc", "Name the folder in which the observer has them")
+
+
+def followed(host: str, path: str) -> str:
+    """Where a path leads on the node: its folders may be links, and an absolute one starts at the node's root, not at the container's.
+
+    :param host: folder in which the node's files are
     :raises OSError: a folder of it is not there, or can't be read
     :raises RdmaError: links that lead round
     """
     place, links = host, 0
-    left = DROP_IN.strip("/").split("/")
+    left = path.strip("/").split("/")
     while left:
         name = left.pop(0)
         if name in ("", "."):
@@ -53,7 +62,7 @@ def _followed(host: str) -> str:
             continue
         links += 1
         if links > _LINKS:
-            raise RdmaError(f"{DROP_IN} of the node can't be looked at in {host}: too many symbolic links, the last one is {here}")
+            raise RdmaError(f"/{path.strip('/')} of the node can't be looked at in {host}: too many symbolic links, the last one is {here}")
         target = os.readlink(here)
         place = host if target.startswith("/") else place
         left = [*target.split("/"), *left]

@@ -16,13 +16,14 @@ from .._model.errors import RdmaError
 from .._model.hca import NodeHcas
 from .._model.load import to_data
 from . import clock, drop_in, firmware, ip_link, namespaces, neighbours, platform, subnet, sysfs
+from .left_arguments import left_arguments
 from .tuning.node import read_tuning
 
 #: kinds of facts; those of NODE are of the node alone, for the others its ports are asked
 NODE = ("hcas", "platform", "firmware", "clock", "tuning")
 KINDS = (*NODE, "subnets")
 #: what the collection has left on the node; none of the stages asks for it
-DROP_IN = "drop_in"
+DROP_IN, LEFT_ARGUMENTS = "drop_in", "kernel_arguments_left"
 #: who is at the other end of the cables; only who needs it asks for it, since it has to listen for half a minute
 NEIGHBOURS = "neighbours"
 
@@ -69,6 +70,9 @@ class Look:
             return to_data(read_tuning(self._roots, self._seen(), self._host))
         if kind == DROP_IN:
             return {"state": drop_in.state(self._host)}
+        if kind == LEFT_ARGUMENTS:
+            drop_in.need_files(self._host)
+            return {"arguments": to_data(left_arguments(self._host))}
         return to_data(subnet.read_subnets(subnet.infiniband_ports(self._seen()), self._roots))
 
     def _seen(self) -> NodeHcas:

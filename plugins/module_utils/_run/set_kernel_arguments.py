@@ -18,6 +18,7 @@ from .._model.errors import RdmaError
 from .._model.kernel_arguments import DROP_IN, RECORD
 from .._observe import command
 from .._observe.files import remove, write_text
+from .._observe.left_arguments import left_arguments
 from .._parse.node import kernel_arguments as parse
 from .._render.kernel_arguments import grub_drop_in
 
@@ -87,11 +88,11 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
     missing = tuple(argument for argument in wanted if argument not in running)
     loader, refusal = _loader(root)
     if loader is None:
-        noted = _noted(root)
+        noted = left_arguments(root)
         return Outcome(noted, noted, missing=missing, refusal=refusal if missing or (noted and not wanted) else "", boot=boot)
     own = loader.own()
     if own is None and not wanted:
-        noted = _noted(root)
+        noted = left_arguments(root)
         return Outcome(noted, noted, boot=boot, loader=loader.name)
     entries, before = loader.entries(), own or ()
     after = tuple(argument for argument in dict.fromkeys(wanted) if argument in before or _lack(entries, argument))
@@ -105,13 +106,6 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
         if late:
             raise RdmaError(f"{loader.name} ended well, and the next boot lacks {', '.join(late)}", "See the settings of the boot loader on the node")
     return Outcome(before, after, due, missing, "", boot, loader.name)
-
-
-def _noted(root: str) -> Arguments:
-    """What we have written by whichever tool. That the tool is gone takes nothing back."""
-    drop_in, record = os.path.join(root, DROP_IN), os.path.join(root, RECORD)
-    of_grub = parse.drop_in(_text(drop_in)) if os.path.lexists(drop_in) else ()
-    return tuple(dict.fromkeys((*of_grub, *(_text(record).split() if os.path.lexists(record) else ()))))
 
 
 def _lack(entries: typing.Iterable[Arguments], argument: str) -> bool:

@@ -107,7 +107,7 @@ def test_drop_ins_on_the_nodes(seen: typing.Optional[ObservedText], status: str,
     ],
 )
 def test_kernel_arguments_of_the_next_boot(seen: typing.Optional[LeftArguments], status: str, measured: str, why: str) -> None:
-    facts = Facts(("worker-1", "by-pod"), (), GONE, kernel_arguments={"worker-1": seen} if seen else {}, by_pods=("by-pod",))
+    facts = Facts(("worker-1",), (), GONE, kernel_arguments={"worker-1": seen} if seen else {})
     (finding,) = (item for item in check(INTENT, facts) if item.check == "teardown.kernel_arguments")
     assert (finding.subject, finding.status, finding.measured) == ("worker-1", status, measured) and why in finding.why
     if status != "pass":
@@ -173,7 +173,27 @@ def test_what_an_observer_sees_it_can_not_take_back() -> None:
     assert "changes nothing on it" in first.why and "has no observer (image)" in second.why and second.remedy.endswith(f"ls {path}")
     # in check mode nothing was taken back, and of the nodes by ssh nothing is known
     checked = dataclasses.replace(facts, check_mode=True)
-    assert [(item.subject, item.status) for item in check(INTENT, checked)] == [("worker-1", "fail"), ("worker-2", "unknown"), ("worker-3", "pass")]
+    found = [item for item in check(INTENT, checked) if item.check == "teardown.drop_in"]
+    assert [(item.subject, item.status) for item in found] == [("worker-1", "fail"), ("worker-2", "unknown"), ("worker-3", "pass")]
+
+
+def test_kernel_arguments_that_an_observer_sees_it_can_not_take_back() -> None:
+    names = ("worker-1", "worker-2", "worker-3")
+    seen = {
+        "worker-1": LeftArguments(("iommu=pt", "x" * 5000)),
+        "worker-2": LeftArguments(error="unreachable: node worker-2 has no observer (image)"),
+        "worker-3": LeftArguments(()),
+    }
+    facts = Facts(names, (), GONE, kernel_arguments=seen, by_pods=names)
+    for judged in (facts, dataclasses.replace(facts, check_mode=True)):
+        first, second, third = (item for item in check(INTENT, judged) if item.check == "teardown.kernel_arguments")
+        assert [(item.subject, item.status) for item in (first, second, third)] == list(zip(names, ("fail", "unknown", "pass")))
+        assert first.why.startswith("The module kernel_arguments has added iommu=pt xx") and "(5009 characters), when the node was reached by ssh." in first.why
+        assert "It is reached by its observer now, which changes nothing on it." in first.why and len(first.why) < 600
+        assert first.remedy.startswith("On the node, as root: rm /etc/default/grub.d/99-linerate.cfg && update-grub (Debian, Ubuntu); or grubby")
+        assert first.remedy.endswith("; or reach it by ssh again, and run the teardown.")
+        assert "has no observer (image)" in second.why
+        assert second.remedy.endswith("look on the node: ls /etc/default/grub.d/99-linerate.cfg /etc/linerate-rdma/kernel-arguments")
 
 
 def test_releases_of_helm_that_a_run_made_are_named_with_what_removes_them_in_its_order() -> None:

@@ -21,6 +21,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import DROP_IN
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import RECORD
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit import fake_observers
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY, ExecServer, Fault
@@ -141,6 +142,8 @@ def test_nodes_that_show_nothing_of_ours_are_proven_and_nothing_is_changed(site:
 
 def test_what_ssh_has_left_is_named_with_the_command_and_so_is_who_could_not_be_asked(site: Site, intent: typing.Any) -> None:
     left = leave_a_drop_in(site)
+    (site.host / RECORD).parent.mkdir(parents=True)
+    (site.host / RECORD).write_text("iommu=pt\n", encoding="utf-8")
     site.hosts["worker-3"] = FAR
     site.execs.faults["linerate-observer-worker-2"] = Fault(refuse=403, words="pods is forbidden")
     code, said = site.play("linerate.rdma.teardown", **intent)
@@ -148,6 +151,7 @@ def test_what_ssh_has_left_is_named_with_the_command_and_so_is_who_could_not_be_
     assert "teardown.drop_in worker-1: fail, file." in said and f"rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd" in said
     assert "teardown.drop_in worker-2: unknown, not known." in said and "pods is forbidden" in said
     assert "teardown.drop_in worker-3: unknown, not known." in said and "unreachable" in said
+    assert "teardown.kernel_arguments worker-1: fail, iommu=pt." in said and "teardown.kernel_arguments worker-2: unknown, not known." in said
     assert left.exists() and site.mark.exists() and site.nothing_is_left()
 
 
@@ -166,7 +170,8 @@ def test_without_observers_the_rest_is_taken_back_and_each_node_says_why(site: S
     code, said = site.play("linerate.rdma.teardown", **intent, rdma_observers_image="")
     assert code != 0 and site.mark.exists() and site.nothing_is_left()
     for name in PODS:
-        assert re.search(rf"teardown\.drop_in {name}: unknown, not known\. .* failed: [^.]*Start an observer on each node: .*image", said), said
+        for check in ("drop_in", "kernel_arguments"):
+            assert re.search(rf"teardown\.{check} {name}: unknown, not known\. .* failed: [^.]*Start an observer on each node: .*image", said), said
     assert site.execs.asked == {}
 
 
