@@ -57,6 +57,7 @@ WHAT = {
         "membership",
         "node",
         "one_master",
+        "partitions",
         "priority",
         "rails",
         "rate",

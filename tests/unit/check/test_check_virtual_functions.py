@@ -352,15 +352,17 @@ def ib_vf(index: int, node: int = 1, **changes: typing.Any) -> Hca:
     return dataclasses.replace(base, **changes)
 
 
-def ib_node(*vfs: Hca, node: int = 1) -> NodeHcas:
-    port = Port(1, "ACTIVE", "LinkUp", "InfiniBand", 400.0, 4, "NDR", 4, 1, f"0xb83fd20300e{node}0001")
+def ib_node(*vfs: Hca, node: int = 1, state: str = "ACTIVE") -> NodeHcas:
+    port = Port(1, state, "LinkUp", "InfiniBand", 400.0, 4, "NDR", 4, 1, f"0xb83fd20300e{node}0001")
     pci = PciFunction(IB_PF, "15b3", "1021", "0207", "mlx5_core")
     netdevs = (Netdev("ibp60s0", "00:00", 4092, "up"),)
     return NodeHcas((Hca("mlx5_0", "mlx5_0", netdevs, pci, node_guid=f"0xb83fd20300e{node}0000", ports=(port,), sriov=Sriov(16, len(vfs))), *vfs))
 
 
-def ib_facts(*vfs: Hca, guids: typing.Optional[typing.Dict[str, str]] = None, mode: str = "shared", more: typing.Tuple[Hca, ...] = ()) -> Facts:
-    """:param guids: as the config daemon reports them; :param more: VFs of a second node"""
+def ib_facts(
+    *vfs: Hca, guids: typing.Optional[typing.Dict[str, str]] = None, mode: str = "shared", more: typing.Tuple[Hca, ...] = (), port: str = "ACTIVE"
+) -> Facts:
+    """:param guids: as the config daemon reports them; :param more: VFs of a second node; :param port: state of the physical function's"""
     vfs = vfs or (ib_vf(0), ib_vf(1))
     said = tuple(
         StateVf(
@@ -370,7 +372,7 @@ def ib_facts(*vfs: Hca, guids: typing.Optional[typing.Dict[str, str]] = None, mo
     )
     interface = StateInterface("ibp60s0", IB_PF, "15b3", "1021", "mlx5_core", "IB", 4092, 16, len(vfs), said)
     state = NodeState("worker-1", (WantedInterface(IB_PF, 2, groups=(VfGroup("linerate-compute", "igb", last=1),)),), (interface,), "Succeeded", rdma_mode=mode)
-    nodes = {"worker-1": ib_node(*vfs), **({"worker-2": ib_node(*more, node=2)} if more else {})}
+    nodes = {"worker-1": ib_node(*vfs, state=port), **({"worker-2": ib_node(*more, node=2)} if more else {})}
     subnets = {name: ObservedSubnets((SeenSubnet("mlx5_0", 1, MASTER),)) for name in nodes}
     node = ClusterNode("worker-1", {}, True, False, {"openshift.io/igb": 2})
     return Facts({name: ObservedHcas(value) for name, value in nodes.items()}, subnets, OperatorFacts((), (), (), (node,), (state,)))
@@ -408,6 +410,9 @@ def test_a_guid_as_a_real_report_writes_it() -> None:
 
 ZERO = "0x0000000000000000"
 NOTHING = VfAdministration(ZERO, ZERO, "Down")
+#: as ib-sriov-cni gives back a VF that had none before the pod
+ONES = "0xffffffffffffffff"
+GIVEN_BACK = VfAdministration(ONES, ONES, "Follow")
 
 
 @pytest.mark.parametrize(
@@ -420,6 +425,7 @@ NOTHING = VfAdministration(ZERO, ZERO, "Down")
         (ib_vf(1, administration=VfAdministration("0x0200000000000099")), {}, "1 of 2 differ", "Kernel: the physical function was given other GUIDs"),
         (ib_vf(1), {"mlx5_2": "99:00:00:00:00:00:00:02"}, "1 of 2 stale", "Config daemon: its report has other GUIDs than the kernel for mlx5_2"),
         (ib_vf(1), {"mlx5_2": "no GUID at all"}, "1 of 2 stale", "Config daemon"),
+        (ib_vf(1, node_guid=ONES, administration=GIVEN_BACK), {}, "1 of 2 without GUID", "CNI plugin: it has set the GUIDs of mlx5_2 to ones"),
     ],
 )
 def test_guids_name_the_layer(vf: Hca, guids: typing.Dict[str, str], measured: str, text: str) -> None:
@@ -435,8 +441,15 @@ def test_a_guid_that_two_vfs_of_the_fleet_have() -> None:
     assert "worker-1 mlx5_1, worker-2 mlx5_1" in finding.why
 
 
+def taken_up(vf: Hca) -> Hca:
+    """The subnet manager has made its port active."""
+    held = dataclasses.replace(vf.held, ports=tuple(dataclasses.replace(port, state="ACTIVE") for port in vf.held.ports)) if vf.held else None
+    return dataclasses.replace(vf, ports=tuple(dataclasses.replace(port, state="ACTIVE") for port in vf.ports), held=held)
+
+
 def policy(index: int, name: str, in_pod: bool = False) -> Hca:
     vf = ib_vf(index, administration=dataclasses.replace(typing.cast(VfAdministration, ib_vf(index).administration), link_policy=name))
+    vf = vf if name == "Down" else taken_up(vf)
     return dataclasses.replace(vf, netdevs=()) if in_pod else vf
 
 
@@ -461,6 +474,46 @@ def unseen(index: int, state: typing.Optional[str]) -> Hca:
 def test_link_state_names_the_layer(wish: typing.Optional[str], vfs: typing.Tuple[Hca, Hca], status: str, text: str) -> None:
     finding = of_hca(ib_facts(*vfs), "link_state", ib_intent(wish))
     assert (finding.status, finding.why[: len(text)]) == (status, text)
+
+
+def waiting(index: int, state: str, link_policy: typing.Optional[str] = "Follow", physical: str = "LinkUp", guid: typing.Optional[str] = None) -> Hca:
+    """A VF whose port is not taken up.
+
+    :param guid: in place of its own
+    """
+    vf = ib_vf(index)
+    own = guid or typing.cast(str, vf.node_guid)
+    port = dataclasses.replace(vf.ports[0], state=state, physical_state=physical, guid=own)
+    return dataclasses.replace(vf, ports=(port,), node_guid=own, administration=VfAdministration(own, own, link_policy) if link_policy else None)
+
+
+@pytest.mark.parametrize("vf", [waiting(0, "DOWN"), waiting(0, "INIT"), waiting(0, "INIT", "Up"), waiting(0, "ARMED"), waiting(0, "INIT", None)])
+@pytest.mark.parametrize("wish", ["enable", None])
+def test_a_subnet_manager_that_serves_no_vfs_is_named(vf: Hca, wish: typing.Optional[str]) -> None:
+    finding = of_hca(ib_facts(vf, waiting(1, "ACTIVE"), port="ACTIVE"), "link_state", ib_intent(wish))
+    assert finding.status == "fail"
+    assert finding.why.startswith("Subnet manager: the links of these VFs are up, and it leaves their ports as they are")
+    assert finding.why.endswith(": mlx5_1.")
+    assert "virt_enabled 2 in its opensm.conf" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("vf", "port"),
+    [
+        (waiting(0, "ACTIVE"), "ACTIVE"),
+        (waiting(0, "DOWN", "Down"), "ACTIVE"),
+        # nobody may have let it come up
+        (waiting(0, "DOWN", None), "ACTIVE"),
+        (waiting(0, "DOWN", physical="Polling"), "ACTIVE"),
+        # what keeps it down is told elsewhere
+        (waiting(0, "INIT", guid="0x0000000000000000"), "ACTIVE"),
+        (waiting(0, "INIT", guid="0xffffffffffffffff"), "ACTIVE"),
+        (waiting(0, "INIT"), "INIT"),
+    ],
+)
+def test_a_subnet_manager_is_not_blamed_for_what_others_keep_down(vf: Hca, port: str) -> None:
+    finding = of_hca(ib_facts(vf, waiting(1, "ACTIVE"), port=port), "link_state")
+    assert "Subnet manager" not in finding.why
 
 
 @pytest.mark.parametrize(
@@ -488,7 +541,7 @@ def test_a_node_whose_vfs_are_all_in_pods_is_as_good_as_an_idle_one() -> None:
         given = ib_facts(in_pod(0, mode or "exclusive"), ib_vf(1) if not mode else in_pod(1, mode), mode=mode)
         # set when a pod takes the VF
         vfs = [
-            dataclasses.replace(hca, administration=VfAdministration(typing.cast(VfAdministration, hca.administration).node_guid, None, "Up"))
+            taken_up(dataclasses.replace(hca, administration=VfAdministration(typing.cast(VfAdministration, hca.administration).node_guid, None, "Up")))
             for hca in typing.cast(NodeHcas, given.nodes["worker-1"].value).hcas[1:]
         ]
         given = dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((typing.cast(NodeHcas, given.nodes["worker-1"].value).hcas[0], *vfs)))})

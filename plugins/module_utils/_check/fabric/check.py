@@ -21,6 +21,7 @@ from ..fleet.places import by_leaf, seen_from
 from .barriers import cause, not_asked
 from .error_counters import check_errors
 from .names import TOOLS, FabricFacts, words_of_ports
+from .partitions import check_partitions
 from .subnet_managers import check_islands, check_managers, check_no_manager
 from .topology import check_topology
 from .whole import check_whole
@@ -143,6 +144,7 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
         return findings + check_no_manager(fabric, membership, world)
     seen, why_none = seen_from(membership, facts.topologies)
     findings += check_managers(fabric, membership, seen, world)
+    findings += check_partitions(fabric, membership)
     if seen is None or seen.topology is None:
         remedy = f"Run ibnetdiscover by hand on a node of the fabric, as root; {TOOLS} must be there."
         return [*findings, Finding("fabric.topology", fabric.name, UNKNOWN, "no topology", "a topology from one port", why_none, remedy)]

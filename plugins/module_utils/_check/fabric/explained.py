@@ -223,6 +223,23 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "but one, see their logs, and give each its own priority."
         ),
     ),
+    "fabric.partitions": Explanation(
+        means=(
+            "Partition keys keep HCAs of one fabric apart. Their ports are active and every manager answers, and the packets between them are dropped without "
+            "an error: `rping` hangs or ends with an address error, and a job with status 12."
+        ),
+        measured="The partition keys in the port of each HCA of the fabric (`pkeys` in sysfs), each against those of the others.",
+        causes=(
+            "A port was forgotten in a partition, or is in another one.",
+            "Ports are limited members (0x7fff): two of them never meet.",
+            "An HCA or a VF was replaced, and the partition still names the GUID of the one before.",
+        ),
+        look=(
+            "grep . /sys/class/infiniband/mlx5_0/ports/1/pkeys/* | grep -v 0x0000",
+            "smpquery pkeys LID",
+        ),
+        remedy="Make the ports full members of one partition: /etc/opensm/partitions.conf and a restart of opensm, or a PKey of UFM.",
+    ),
     "fabric.priority": Explanation(
         means=(
             "Two subnet managers have the same priority, so the lower GUID decides which is the master. After a failure and its repair nobody knows who rules."

@@ -34,12 +34,22 @@ def apart(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typin
         why = f"Both ports are limited members of partition {first}, and limited members drop each other's packets."
     else:
         why = f"ibping sends with partition key {first}, and the other port has only {', '.join(receiver[:8])}."
-    shared = sorted({f"0x{_base(one) | _FULL:04x}" for one in sender for other in receiver if _meet(one, other)})
-    return Apart(why, tuple(shared))
+    return Apart(why, shared(sender, receiver))
+
+
+def shared(one: typing.Iterable[str], other: typing.Iterable[str]) -> typing.Tuple[str, ...]:
+    """Return the keys of partitions in which two ports with these keys meet, as full members have them: ``0xffff``."""
+    others = tuple(other)
+    return tuple(sorted({f"0x{_base(mine) | _FULL:04x}" for mine in one for theirs in others if _meet(mine, theirs)}))
 
 
 def _meet(one: str, other: str) -> bool:
     return _base(one) == _base(other) and bool((int(one, 16) | int(other, 16)) & _FULL)
+
+
+def is_limited(key: str) -> bool:
+    """Return whether a port with this key is a limited member of the partition."""
+    return not int(key, 16) & _FULL
 
 
 def _base(key: str) -> int:

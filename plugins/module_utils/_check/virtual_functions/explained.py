@@ -66,6 +66,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         causes=(
             "The config daemon gave none: 16 functions or more, or a file of GUIDs that is too short.",
             "They were changed after the driver took the function.",
+            "A CNI plugin set them for a pod, and gave back others, or ones.",
             "All nodes have the same file of GUIDs.",
         ),
         look=(
@@ -83,7 +84,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         measured="The link state that was set (`ip link`), and the state of their ports, on the node and in pods.",
         causes=(
             "On InfiniBand nothing sets `network.link_state`, and the default follows nothing.",
-            "The subnet manager does not serve virtual functions (opensm: `virt_enabled`).",
+            "The subnet manager does not serve virtual functions (opensm: `virt_enabled`): ports stay INIT or DOWN, with a physical state of LinkUp.",
             "Pods are older than the setting.",
         ),
         look=(

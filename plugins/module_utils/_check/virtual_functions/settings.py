@@ -21,7 +21,8 @@ from ..._model.sriov_operator import NodeState, StateInterface, WantedInterface
 #: what the CNI plugin writes for a link state of the network, as sysfs shows it
 _POLICIES = {"auto": "Follow", "enable": "Up", "disable": "Down"}
 #: what a VF has before somebody gives it a GUID, and what no port may have
-_NO_GUIDS = (NO_GUID, "0xffffffffffffffff")
+_ONES = "0xffffffffffffffff"
+_NO_GUIDS = (NO_GUID, _ONES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +153,16 @@ def link_state(layers: Layers) -> typing.Optional[Finding]:
     counted = _counts(policies.values()) or "not shown by the driver"
     measured = f"policy {counted}" + (f", ports {_counts(value or '' for value in states.values())}" if states else "")
     expected = f"link_state {wanted}, set when a pod takes the VF" if wanted else "links that come up by themselves"
+    unserved = [vf.name for vf in layers.vfs if _unserved(layers.hca, vf)]
+    if unserved:
+        why = (
+            f"Subnet manager: the links of these VFs are up, and it leaves their ports as they are, as one does that serves no VFs: {', '.join(unserved[:8])}."
+        )
+        remedy = (
+            "Have the master serve VFs: virt_enabled 2 in its opensm.conf (the opensm of NVIDIA's packages can; another opensm has no such option), or "
+            "virtualization in UFM or in the switch. If it does already, its log has these GUIDs."
+        )
+        return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
     down = [name for name in (policies or states) if (policies or states)[name] in ("Down", "DOWN")]
     if wanted is None:
         if down and is_infiniband(layers.fabric):
@@ -173,6 +184,22 @@ def link_state(layers: Layers) -> typing.Optional[Finding]:
     why = "Kernel: neither sysfs nor ip link shows the link state of these VFs, so nothing is proven of it here."
     remedy = "Run ip link show for the physical function on the node, as root. Stage bandwidth shows whether the links come up in pods."
     return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
+
+
+def _unserved(physical: Hca, vf: Hca) -> bool:
+    """Whether nothing but the subnet manager keeps the port of a VF down: its link is up, as is the port of the HCA, and it has GUIDs.
+
+    [k8s-rdma-sriov-dev-plugin issue 26: DOWN, LinkUp; Mellanox/network-operator issue 249: the same, base LID 65535]
+    """
+    ports = [port for port in vf.all_ports if port.link_layer == "InfiniBand"]
+    if not ports or not any(port.state == "ACTIVE" for port in physical.all_ports):
+        return False
+    if _guid(vf) in (None, *_NO_GUIDS) or ports[0].guid in _NO_GUIDS:
+        return False
+    policy = vf.administration.link_policy if vf.administration else None
+    # nobody may have let the link of one that is DOWN come up, where the policy is not shown
+    waits = ("INIT", "ARMED") if policy is None else ("DOWN", "INIT", "ARMED")
+    return policy != "Down" and ports[0].physical_state == "LinkUp" and ports[0].state in waits
 
 
 def _counts(values: typing.Iterable[str]) -> str:
@@ -239,6 +266,12 @@ def guids(layers: Layers) -> Finding:
         if given:
             why = f"Kernel: the physical function has GUIDs for these, and their driver has not read them: {', '.join(given[:8])}."
             remedy = "Unbind these VFs from mlx5_core and bind them again; the config daemon does that when it is restarted on the node."
+        elif all(_ONES in (_guid(vf), *(port.guid for port in vf.all_ports)) for vf in zero):
+            why = f"CNI plugin: it has set the GUIDs of {names} to ones, as ib-sriov-cni does when a pod goes whose VF had none before. Pods on them fail."
+            remedy = (
+                "Give them GUIDs (ip link set PF vf NUMBER node_guid and port_guid, then unbind the VF from mlx5_core and bind it), or make the VFs anew. "
+                "The config daemon's log says why they had none before that pod."
+            )
         else:
             why = f"Config daemon: it has given no GUID to {names}. Pods on them fail with 'GUID is not valid'."
             remedy = "Read the config daemon's log. Where the node has /etc/sriov-operator/infiniband/guids, it must have enough GUIDs."
@@ -251,7 +284,8 @@ def guids(layers: Layers) -> Finding:
     reported = {vf.address: vf.guid for vf in layers.reported.vfs if vf.guid} if layers.reported else {}
     stale = [vf.name for vf in layers.vfs if vf.pci and vf.node_guid and not _same(reported.get(vf.pci.address), vf.node_guid)]
     if stale:
-        why = f"Config daemon: its report has other GUIDs than the kernel for {', '.join(stale[:8])}; they were changed since, by hand or by ib-kubernetes."
+        why = f"Config daemon: its report has other GUIDs than the kernel for {', '.join(stale[:8])}; they were changed since: by hand, by ib-kubernetes, "
+        why += "or by a CNI plugin that failed after it had set them and did not give them back."
         remedy = "Run the stage again; if it stays, delete the config daemon's pod on the node, so that it looks again."
         return Finding(check, layers.subject, FAIL, f"{len(stale)} of {len(layers.vfs)} stale", expected, why, remedy)
     if nameless:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Finding fabric.partitions: HCAs of one fabric that partition keys keep apart."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.partitions import shared
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, ObservedTopologies
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
+
+from . import fabric_world as world
+
+FULL, LIMITED, OTHER = "0xffff", "0x7fff", "0x8001"
+#: HCAs of fabric 1, as indexes of row S1.6
+MEMBERS = {"mlx5_0": 0, "mlx5_1": 1, "mlx5_4": 4, "mlx5_5": 5}
+
+
+def findings(usual: typing.Tuple[str, ...], **keys: typing.Tuple[str, ...]) -> typing.List[Finding]:
+    """What the stage says; a keyword gives an HCA of worker-1 other keys than all others of the fabric have."""
+    nodes = {}
+    for name, number in world.NODES.items():
+        own = keys if number == 1 else {}
+        hcas = {device: world.hca(number, index, pkeys=own.get(device, usual)) for device, index in MEMBERS.items()}
+        nodes[name] = ObservedHcas(world.node(number, **hcas))
+    subnets = {name: ObservedSubnets(world.subnets()) for name in nodes}
+    facts = Facts(nodes, subnets, {"worker-1": ObservedTopologies(world.seen_topologies()), "worker-2": ObservedTopologies(())})
+    return [finding for finding in check(world.intent(), facts) if finding.check == "fabric.partitions"]
+
+
+@pytest.mark.parametrize("usual", [(), (FULL,), (LIMITED, OTHER)])
+def test_ports_that_meet_are_no_finding(usual: typing.Tuple[str, ...]) -> None:
+    assert findings(usual) == []
+
+
+@pytest.mark.parametrize("keys", [(LIMITED, FULL), (LIMITED,), (FULL, OTHER)])
+def test_one_port_that_meets_the_usual_ones_is_none(keys: typing.Tuple[str, ...]) -> None:
+    assert findings((FULL,), mlx5_0=keys) == []
+
+
+def test_a_port_that_is_in_another_partition_is_named_with_its_guid() -> None:
+    (finding,) = findings((FULL,), mlx5_0=(OTHER,))
+    assert (finding.subject, finding.status, finding.measured) == ("compute", "fail", "1 of 8 ports do not meet all others")
+    assert finding.why == "Subnet manager: worker-1 mlx5_0 has 0x8001, and the usual keys are 0xffff, so packets between them are dropped."
+    guid = world.hca(1, 0).ports[0].guid
+    assert finding.remedy.startswith(f"Make these ports full members of the partition of the others: {guid}, in partitions.conf of opensm")
+
+
+def test_two_limited_members_do_not_meet_each_other() -> None:
+    (finding,) = findings((FULL,), mlx5_0=(LIMITED,), mlx5_1=(LIMITED,))
+    assert finding.measured == "2 of 8 ports do not meet all others"
+    assert "worker-1 mlx5_0 has 0x7fff (limited); worker-1 mlx5_1 has 0x7fff (limited)" in finding.why
+
+
+def test_limited_members_alone() -> None:
+    (finding,) = findings((LIMITED,))
+    assert (finding.status, finding.measured) == ("fail", "8 of 8 ports meet none of their like")
+    assert finding.why.startswith("8 of 8 ports are limited members alone (0x7fff)")
+    assert finding.remedy.startswith("Make them full members: 0x")
+
+
+def test_what_two_ports_share() -> None:
+    assert shared((LIMITED, OTHER), (FULL, "0x0001")) == ("0x8001", FULL)
+    assert shared((LIMITED,), (LIMITED,)) == ()
