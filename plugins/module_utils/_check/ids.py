@@ -127,6 +127,7 @@ WHAT = {
         "read",
         "report",
         "settings",
+        "stuck",
         "sync",
     ),
     "host": ("cluster_policy", "containerd", "gpudirect", "memlock", "memlock_limit"),

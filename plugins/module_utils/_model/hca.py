@@ -175,6 +175,7 @@ class HeldParts:
     :ivar netdevs: by the names that they have there
     :ivar names: that they had on the node, where the CNI plugin keeps them
     :ivar rdma_device: with its ``node_guid`` and ``ports``; in exclusive mode only, where an RDMA device goes with its interface
+    :ivar idle: name of that namespace below /run/netns where no process is in it; None where one is
     """
 
     netdevs: typing.Tuple[Netdev, ...] = ()
@@ -182,6 +183,7 @@ class HeldParts:
     rdma_device: typing.Optional[RdmaDevice] = None
     node_guid: typing.Optional[Guid] = None
     ports: typing.Tuple[Port, ...] = ()
+    idle: typing.Optional[Word] = None
 
 
 @dataclasses.dataclass(frozen=True)

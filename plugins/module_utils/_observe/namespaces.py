@@ -3,7 +3,8 @@
 """What of the node's functions is in the network namespaces of pods, where the node's own sysfs does not show it.
 
 A sysfs shows the interfaces, and in exclusive mode the RDMA devices, of the network namespace in which it was mounted. So one is mounted for each
-namespace (``namespace_sysfs``); that takes root, and neither a tool nor the API server. No file of a container is opened. What remains a tenant's is what the
+namespace (``namespace_sysfs``); that takes root, and neither a tool nor the API server. Namespaces are those of processes, and those that a container engine
+has named: of a pod that crashed, or is gone, no process is left in it. No file of a container is opened. What remains a tenant's is what the
 kernel lets it set in its namespace: names, addresses, MTU and aliases of interfaces there. The kernel alone says which function an interface is of.
 """
 
@@ -11,10 +12,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
+import stat
 import typing
 
 from .._model.boundary.devices import INTERFACE, RDMA_DEVICE
 from .._model.boundary.form import Form
+from .._model.boundary.words import WORD
 from .._model.errors import ParseError
 from .._model.hca import HeldParts, Netdev
 from .._parse.node.sysfs import guid, pci_address_of_link
@@ -24,6 +28,9 @@ from .sysfs import Reader, natural, read_netdev, read_ports
 #: of one node, of one class in a namespace, and of one function: who may make namespaces and interfaces makes any number of them
 _MOST_NAMESPACES, _MOST_ENTRIES, _MOST_NETDEVS = 2048, 1024, 64
 _MOST_ERRORS = 16
+#: where container engines and ip keep namespaces by name, seen from the first process
+_NAMED = "1/root/run/netns"
+_IDENTITY = re.compile(r"net:\[[0-9]+\]", re.ASCII)
 
 
 class HeldByPods(typing.NamedTuple):
@@ -47,10 +54,12 @@ def held_parts(
     :param roots: sysfs roots of the node, usually just /sys
     :param enter: what has each network namespace looked into
     """
-    namespaces = _other_namespaces(proc)
-    found = _Found(roots)
+    known = _other_namespaces(proc)
+    idle = _idle_namespaces(proc, known)
+    namespaces = [*known.values(), *idle]
+    found = _Found(roots, idle)
     if len(namespaces) > _MOST_NAMESPACES:
-        found.left_out(f"{proc}: processes are in {len(namespaces)} network namespaces: what is behind the first {_MOST_NAMESPACES} is unknown")
+        found.left_out(f"{proc}: there are {len(namespaces)} network namespaces: what is behind the first {_MOST_NAMESPACES} is unknown")
     for error in enter(namespaces[:_MOST_NAMESPACES], found.look):
         found.left_out(error)
     return found.result()
@@ -59,7 +68,8 @@ def held_parts(
 class _Found:
     """Collects the parts of functions, namespace by namespace."""
 
-    def __init__(self, roots: typing.Sequence[str]) -> None:
+    def __init__(self, roots: typing.Sequence[str], idle: typing.Container[str] = ()) -> None:
+        self._idle, self._lost = idle, typing.cast(typing.Dict[str, str], {})
         self._errors: typing.List[str] = []
         self._more_errors = 0
         here = {kind: [_functions(os.path.join(root, "class", kind), _listed(os.path.join(root, "class", kind))) for root in roots] for kind in _FORMS}
@@ -94,6 +104,7 @@ class _Found:
             if netdev.bond is not None and not self._is(INTERFACE, netdev.bond, f"{namespace}: the bond of {name}, {address}"):
                 netdev = dataclasses.replace(netdev, bond=None)
             netdevs.append(netdev)
+            self._note(address, namespace)
             own.setdefault(address, []).append(netdev)
             # the name that it had on the node [containernetworking/plugins main/host-device moveLinkIn]; any other alias is none
             alias = INTERFACE.parse(reader.text("ifalias"))
@@ -103,13 +114,21 @@ class _Found:
             device = Reader(os.path.join(root, "class/infiniband", name))
             ports = read_ports(device, own.get(address, ()))
             self._devices[address] = HeldParts(rdma_device=name, node_guid=device.value("node_guid", guid), ports=ports)
+            self._note(address, namespace)
+
+    def _note(self, address: str, namespace: str) -> None:
+        if namespace in self._idle:
+            self._lost[address] = os.path.basename(namespace)
 
     def result(self) -> HeldByPods:
         """All parts that were found, and what was left out."""
         every = sorted(self._devices.keys() | {address for address, netdevs in self._netdevs.items() if netdevs})
         parts = {
             address: dataclasses.replace(
-                self._devices.get(address, HeldParts()), netdevs=tuple(self._netdevs.get(address, ())), names=tuple(self._names.get(address, ()))
+                self._devices.get(address, HeldParts()),
+                netdevs=tuple(self._netdevs.get(address, ())),
+                names=tuple(self._names.get(address, ())),
+                idle=WORD.parse(self._lost.get(address)),
             )
             for address in every
         }
@@ -139,8 +158,8 @@ class _Found:
 _FORMS: typing.Dict[str, Form] = {"net": INTERFACE, "infiniband": RDMA_DEVICE}
 
 
-def _other_namespaces(proc: str) -> typing.List[str]:
-    """The path of each network namespace but this process's, by the first process in it."""
+def _other_namespaces(proc: str) -> typing.Dict[str, str]:
+    """The path of each network namespace but this process's, by the first process in it; by its identity."""
     own = _link(os.path.join(proc, "self/ns/net"))
     found: typing.Dict[str, str] = {}
     for pid in sorted(filter(str.isdigit, _listed(proc)), key=int):
@@ -148,7 +167,26 @@ def _other_namespaces(proc: str) -> typing.List[str]:
         namespace = _link(path)
         if namespace and namespace != own:
             found.setdefault(namespace, path)
-    return list(found.values())
+    return found
+
+
+def _idle_namespaces(proc: str, known: typing.Container[str]) -> typing.List[str]:
+    """Paths of network namespaces that have a name and no process."""
+    folder, own = os.path.join(proc, _NAMED), os.path.join(proc, "self/ns/net")
+    paths = {_identity(path, own): path for path in (os.path.join(folder, name) for name in _listed(folder))}
+    return [path for identity, path in paths.items() if identity and identity not in known and identity != _link(own)]
+
+
+def _identity(path: str, own: str) -> str:
+    """``net:[4026531840]``: as the link of a process says it, else of what is mounted on a file; empty of a file that is none."""
+    text = _link(path)
+    if _IDENTITY.fullmatch(text):
+        return text
+    try:
+        seen, like = os.lstat(path), os.stat(own)
+    except OSError:
+        return ""
+    return f"net:[{seen.st_ino}]" if stat.S_ISREG(seen.st_mode) and seen.st_dev == like.st_dev else ""
 
 
 def _functions(folder: str, names: typing.Sequence[str]) -> typing.Dict[str, str]:

@@ -879,3 +879,16 @@ def test_without_vfs_no_guids_are_compared() -> None:
     given = ib_facts()
     findings = check(IB_INTENT, dataclasses.replace(given, nodes={"worker-1": ObservedHcas(ib_node())}))
     assert statuses(findings, "guids") == {}
+
+
+def test_a_vf_in_a_namespace_in_which_nothing_runs_is_told() -> None:
+    lost = policy(0, "Down", in_pod=True)
+    parts = HeldParts((Netdev("net1", "00:00", 4092, "down", lost.node_guid),), idle="cni-5b0e")
+    given = ib_facts(dataclasses.replace(lost, held=parts), ib_vf(1))
+    finding = of_hca(given, "stuck")
+    assert (finding.status, finding.subject, finding.measured) == ("warn", "compute worker-1 mlx5_0 0000:3c:00.0", "1 of 2 VFs")
+    assert "nothing runs: mlx5_1 in cni-5b0e." in finding.why
+    assert "spec.nodeName=worker-1" in finding.remedy and "ip netns delete cni-5b0e" in finding.remedy
+    # no pod has it whose link state somebody forgot
+    assert of_hca(given, "link_state").status == "pass"
+    assert not [item for item in check(IB_INTENT, ib_facts(in_pod(0, "shared"), ib_vf(1))) if item.check == "virtual_functions.stuck"]

@@ -157,4 +157,4 @@ def test_namespaces_without_end_are_not_all_looked_into(node: Node, monkeypatch:
         node.process(str(100 + number), f"net:[{number + 2}]")
     node.move(ADDRESS, "net", "eth3", node.process("99", "net:[9]"), "net1")
     held = node.held()
-    assert list(held.parts) == [ADDRESS] and len(held.errors) == 1 and "in 5 network namespaces" in held.errors[0]
+    assert list(held.parts) == [ADDRESS] and len(held.errors) == 1 and "there are 5 network namespaces" in held.errors[0]

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import namespaces, sysfs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespace_sysfs import Look
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespaces import HeldByPods, held_parts
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_infiniband_vfs, add_virtio
@@ -37,6 +37,12 @@ class Node:
     def process(self, pid: str, namespace: str) -> Tree:
         (self.proc / pid / "ns").mkdir(parents=True, exist_ok=True)
         (self.proc / pid / "ns/net").symlink_to(namespace)
+        return self._namespaces.setdefault(namespace, Tree(self.proc.parent / f"sys-{namespace}"))
+
+    def named(self, name: str, namespace: str) -> Tree:
+        """A namespace to which a container engine gave a name; a link takes the place of what is mounted on a file."""
+        (self.proc / "1/root/run/netns").mkdir(parents=True, exist_ok=True)
+        (self.proc / "1/root/run/netns" / name).symlink_to(namespace)
         return self._namespaces.setdefault(namespace, Tree(self.proc.parent / f"sys-{namespace}"))
 
     def enter(self, namespaces: typing.Sequence[str], look: Look) -> typing.Sequence[str]:
@@ -83,6 +89,41 @@ def test_a_vf_s_interface_in_a_pod(node: Node) -> None:
     assert (taken.name, taken.netdevs, free.held) == ("0000:01:10.0", (), None)
     assert taken.held and [(netdev.name, netdev.mtu, netdev.state) for netdev in taken.held.netdevs] == [("net1", 9000, "down")]
     assert [netdev.name for netdev in taken.all_netdevs] == ["net1"] and taken.held.names == () and taken.held.rdma_device is None
+
+
+def test_a_vf_in_a_namespace_in_which_nothing_runs(node: Node) -> None:
+    add_igb(node.tree, 3)
+    crashed, pod = node.named("cni-5b0e", "net:[3]"), node.process("4711", "net:[2]")
+    node.named("cni-77aa", "net:[2]")
+    node.move("0000:01:10.0", "net", "eth3", crashed, "net1")
+    node.move("0000:01:10.2", "net", "eth4", pod, "net1")
+    hcas = node.read()
+    lost, held = hcas["0000:01:10.0"].held, hcas["0000:01:10.2"].held
+    assert lost is not None and held is not None
+    assert (lost.idle, [netdev.name for netdev in lost.netdevs]) == ("cni-5b0e", ["net1"])
+    assert (held.idle, [netdev.name for netdev in held.netdevs]) == (None, ["net1"])
+
+
+def test_a_named_namespace_is_looked_into_once_and_one_that_is_none_never(node: Node) -> None:
+    seen: typing.List[str] = []
+    node.process("4711", "net:[2]")
+    for name, namespace in (("pod", "net:[2]"), ("own", "net:[1]"), ("lost", "net:[3]"), ("again", "net:[3]"), ("elsewhere", "/etc/passwd")):
+        node.named(name, namespace)
+    # left by somebody who has unmounted it
+    (node.proc / "1/root/run/netns/empty").touch()
+    held_parts([str(node.tree.root)], str(node.proc), lambda namespaces, _look: seen.extend(namespaces) or ())
+    assert [os.readlink(path) for path in seen] == ["net:[2]", "net:[3]"]
+
+
+def test_a_file_on_which_a_namespace_is_mounted_is_known_by_its_number(tmp_path: pathlib.Path) -> None:
+    mounted = tmp_path / "cni-1"
+    mounted.touch()
+    # of the same file system as the namespace of the process
+    own = tmp_path / "own"
+    own.touch()
+    assert namespaces._identity(str(mounted), str(own)) == f"net:[{mounted.stat().st_ino}]"
+    assert namespaces._identity(str(mounted), "/proc/self/ns/net") == ""
+    assert namespaces._identity(str(tmp_path / "gone"), str(own)) == ""
 
 
 def test_in_exclusive_mode_the_rdma_device_is_there_too(node: Node) -> None:

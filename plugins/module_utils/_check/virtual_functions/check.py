@@ -135,8 +135,7 @@ def _function(layers: Layers) -> typing.List[Finding]:
         findings.append(_rdma(layers))
     if is_infiniband(layers.fabric):
         findings.append(vf_settings.guids(layers))
-    links = vf_settings.link_state(layers)
-    return findings + ([links] if links else [])
+    return findings + [finding for finding in (vf_settings.link_state(layers), vf_settings.idle(layers)) if finding]
 
 
 def _sync(fabric: Fabric, state: NodeState) -> Finding:

@@ -186,6 +186,24 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         ),
         remedy="Correct the network that the attachment names, run stage `network` again, and make older pods anew.",
     ),
+    "virtual_functions.stuck": Explanation(
+        means=(
+            "Virtual functions are in a network namespace in which nothing runs. If their pod is gone, the kubelet hands them to the next one, which does not "
+            "find them on the node and fails with `failed to find netdev` or the like."
+        ),
+        measured="The interfaces and RDMA devices in network namespaces that a container engine has named below /run/netns, and the processes in them.",
+        causes=(
+            "A pod that just starts or restarts: run the stage again.",
+            "The container engine or the node went down in the middle of a pod's removal, and the CNI plugin was not called.",
+            "The CNI plugin failed to give the function back.",
+        ),
+        look=(
+            "lsns -t net",
+            "for i in $(ip netns list | cut -d' ' -f1); do echo $i; ip -n $i -br link; done",
+            "kubectl get pods -A -o wide --field-selector spec.nodeName=NODE",
+        ),
+        remedy="If no pod is there that crashes, give the functions back: `ip netns delete NAME` on the node.",
+    ),
     "virtual_functions.sync": Explanation(
         means="The operator's config daemon failed on the node, or is still at work there.",
         measured="syncStatus and lastSyncError of SriovNetworkNodeState.",

@@ -173,7 +173,7 @@ def link_state(layers: Layers) -> typing.Optional[Finding]:
             return ok(check, layers.subject, measured, expected)
         if not is_infiniband(layers.fabric) and not policies:
             return None
-    held = {vf.name for vf in layers.in_pods}
+    held = {vf.name for vf in layers.in_pods} - {vf.name for vf in _idle(layers)}
     late = [name for name, policy in policies.items() if wanted and name in held and policy != _POLICIES[wanted]]
     if late:
         why = f"CNI plugin: pods have these VFs, and it has not set their link state to {wanted}: {', '.join(late[:8])}."
@@ -184,6 +184,27 @@ def link_state(layers: Layers) -> typing.Optional[Finding]:
     why = "Kernel: neither sysfs nor ip link shows the link state of these VFs, so nothing is proven of it here."
     remedy = "Run ip link show for the physical function on the node, as root. Stage bandwidth shows whether the links come up in pods."
     return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
+
+
+def idle(layers: Layers) -> typing.Optional[Finding]:
+    """Say which VFs are in a network namespace in which nothing runs; None where there are none."""
+    lost = [(vf.name, vf.held.idle or "") for vf in _idle(layers) if vf.held]
+    if not lost:
+        return None
+    names = ", ".join(f"{name} in {namespace}" for name, namespace in lost[:8])
+    why = (
+        f"Kernel: these VFs are in network namespaces in which nothing runs: {names}. A pod that just starts or restarts has them, or one that crashed and is "
+        "gone: then no CNI plugin gave them back, the kubelet counts them as free, and the next pod that is to get one fails."
+    )
+    remedy = (
+        f"Look for pods that start or crash: kubectl get pods -A -o wide --field-selector spec.nodeName={layers.node}. If none has this network, give the VFs "
+        f"back on the node: ip netns delete {lost[0][1]}; then run the stage again."
+    )
+    return Finding("virtual_functions.stuck", layers.subject, WARN, f"{len(lost)} of {len(layers.vfs)} VFs", "VFs on the node or in pods that run", why, remedy)
+
+
+def _idle(layers: Layers) -> typing.List[Hca]:
+    return [vf for vf in layers.vfs if vf.held and vf.held.idle]
 
 
 def _unserved(physical: Hca, vf: Hca) -> bool:
