@@ -42,7 +42,7 @@ WHAT = {
         "variables",
         "waivers",
     ),
-    "discover": ("clock", "descriptions", "driver", "fleet", "guids", "hcas", "node", "pcie", "port", "read", "select", "sriov"),
+    "discover": ("clock", "descriptions", "driver", "fleet", "guids", "hcas", "node", "numa", "pcie", "port", "read", "select", "sriov"),
     "fabric": (
         "activity",
         "capability",

@@ -176,3 +176,32 @@ def test_hcas_whose_description_was_not_read_are_no_twins() -> None:
     mute = {f"mlx5_{index}": dataclasses.replace(world.hca(1, index), node_description=None) for index in (0, 1)}
     findings = discovered(world.intent(world.fabric()), worker_1=world.node(1, **mute))
     assert told(findings, "discover.descriptions") == [("all nodes", "pass")]
+
+
+def on(numa: typing.Optional[int], number: int = 1) -> NodeHcas:
+    """A worker whose mlx5_0 is on this NUMA node; the others are on node 0."""
+    return world.node(number, mlx5_0=of_pci(world.hca(number, 0), numa_node=numa))
+
+
+def test_an_hca_on_another_numa_node_than_its_like_is_named() -> None:
+    (finding,) = [one for one in discovered(a=on(1), b=on(0, 2), c=on(0, 3)) if one.check == "discover.numa"]
+    assert (finding.subject, finding.status, finding.measured, finding.expected) == ("a mlx5_0", "warn", "NUMA node 1", "NUMA node 0, as its like")
+    assert finding.why.startswith("BIOS: of the HCA at 0000:3c:00.0 it says NUMA node 0 on 2 of 3 nodes, and 1 here.")
+    assert "NPS or SNC" in finding.remedy
+
+
+def test_of_two_nodes_neither_numa_node_is_the_usual_one() -> None:
+    (finding,) = [one for one in discovered(a=on(1), b=on(0, 2)) if one.check == "discover.numa"]
+    assert (finding.subject, finding.measured) == ("0000:3c:00.0", "NUMA node 0 on b, 1 on a")
+
+
+@pytest.mark.parametrize("numa", [0, None])
+def test_numa_nodes_that_agree_or_of_which_nothing_is_said_are_no_finding(numa: typing.Optional[int]) -> None:
+    assert not told(discovered(a=on(numa), b=on(0, 2)), "discover.numa")
+
+
+def test_a_card_that_is_set_to_ethernet_is_named_where_others_have_infiniband() -> None:
+    ethernet = world.hca(1, 0, link_layer="Ethernet", lid=None, sm_lid=None)
+    (finding,) = [one for one in discovered(a=world.node(1, mlx5_0=ethernet), b=world.node(2)) if (one.check, one.subject) == ("discover.fleet", "a")]
+    assert finding.status == "warn" and "These are set to Ethernet: mlx5_0" in finding.why
+    assert finding.remedy.startswith("If they are meant, set their link type to InfiniBand (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), and reboot.")

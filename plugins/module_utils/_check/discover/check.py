@@ -19,7 +19,7 @@ from ..._model.load import Hints
 from ..._model.profiles import is_infiniband, moves, owns_rdma, traits
 from ..fleet import answers, vendors, why_no_sriov
 from ..fleet.hcas_of_fabric import candidates, selects
-from . import clock
+from . import clock, numa
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +62,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += _check_fleet(intent, read)
     findings += _check_guids(read)
     findings += _check_descriptions(read)
+    findings += numa.check(read)
     findings += clock.check({name: facts.clocks.get(name, ObservedClock()) for name in facts.nodes})
     return tuple(findings)
 
@@ -181,7 +182,7 @@ def _why_too_few(node: NodeHcas) -> typing.Tuple[str, str]:
         if driverless:
             return (f"These HCAs have no driver: {names}.", vendors.load_driver(driverless))
         return (f"These HCAs have a driver but no RDMA device: {names}.", vendors.load_rdma(bare))
-    ethernet = [hca for hca in node.hcas if not hca.is_virtual and hca.ports and all(port.link_layer == "Ethernet" for port in hca.ports)]
+    ethernet = _set_to_ethernet(node)
     if ethernet:
         names = ", ".join(_describe(hca) for hca in ethernet)
         return (f"These are set to Ethernet: {names}.", _to_infiniband(ethernet))
@@ -189,6 +190,10 @@ def _why_too_few(node: NodeHcas) -> typing.Tuple[str, str]:
         "The node shows no further InfiniBand HCA: it is not there, not seated, or switched off.",
         "Compare with lspci -nn on the node; correct select and hcas_per_node if the intent is wrong.",
     )
+
+
+def _set_to_ethernet(node: NodeHcas) -> typing.List[Hca]:
+    return [hca for hca in node.hcas if not hca.is_virtual and hca.ports and all(port.link_layer == "Ethernet" for port in hca.ports)]
 
 
 def _to_infiniband(hcas: typing.Sequence[Hca]) -> str:
@@ -399,9 +404,13 @@ def _check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
         if len(hcas) == most:
             findings.append(ok("discover.fleet", name, f"{most} InfiniBand HCAs", expected))
             continue
-        missing = ", ".join(sorted(full - {_address(hca) for hca in hcas}))
-        why = f"Nodes of one fleet are usually alike. Others have an InfiniBand HCA at {missing}, and this node has none there."
+        missing = sorted(full - {_address(hca) for hca in hcas})
+        why = f"Nodes of one fleet are usually alike. Others have an InfiniBand HCA at {', '.join(missing)}, and this node has none there."
         remedy = "See lspci -nn on the node: a card that is absent is dead or not seated. Nodes that are meant to differ are right as they are."
+        ethernet = [hca for hca in _set_to_ethernet(nodes[name]) if _address(hca) in missing]
+        if ethernet:
+            why = f"{why} These are set to Ethernet: {', '.join(map(_describe, ethernet))}."
+            remedy = f"{_to_infiniband(ethernet)} {remedy}"
         findings.append(Finding("discover.fleet", name, WARN, f"{len(hcas)} InfiniBand HCAs", expected, why, remedy))
     return findings
 

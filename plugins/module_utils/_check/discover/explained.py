@@ -135,6 +135,24 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         ),
         remedy="Make the node answer (`ansible NODE -m ansible.builtin.ping -b`), or take it out of the group `rdma_nodes`.",
     ),
+    "discover.numa": Explanation(
+        means=(
+            "The BIOS of a node says of an HCA that it is on another NUMA node than its like at the same address. The kubelet's topology manager, NCCL and "
+            "perftest choose CPUs by that word; if it is wrong, all data crosses from one socket to the other."
+        ),
+        measured="`numa_node` of each HCA in sysfs, against HCAs of the same model at the same PCI address of other nodes.",
+        causes=(
+            "NPS (AMD) or SNC (Intel) is set otherwise in the BIOS of this node.",
+            "An older BIOS, with a fault in its tables.",
+            "Somebody has written the file: it says so in the kernel's log.",
+        ),
+        look=(
+            "cat /sys/class/infiniband/*/device/numa_node",
+            "lspci -vv",
+            "dmesg",
+        ),
+        remedy="Set NPS or SNC and the version of the BIOS as on the other nodes, and reboot.",
+    ),
     "discover.pcie": Explanation(
         means="The PCIe link of an HCA runs below what the card can do. That bounds its bandwidth whatever the network does.",
         measured="`current_link_speed` and `current_link_width` of the function against its maximum in sysfs.",
