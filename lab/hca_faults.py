@@ -7,9 +7,14 @@ from __future__ import annotations
 import string
 import typing
 
+from dev.steps import StepError
+
+from . import objects
 from .cluster_faults import Action, Fault
+from .fabric import emulated
 from .fabric.fabric_faults import Target
 from .planes import Lab
+from .processes import wait_until
 
 #: of the target, what each of them strikes
 _HCA = ("worker", "device")
@@ -25,6 +30,7 @@ guids() { ip link set dev $netdev vf 0 node_guid "$$1"; ip link set dev $netdev 
 _KEEP_GUIDS = '[ -s $$kept ] || echo "$$(state NODE_GUID) $$(state PORT_GUID)" > $$kept\n'
 _AGAIN = "bind unbind; bind bind\n"
 _ZERO = "00:00:00:00:00:00:00:00"
+_ONES = "ff:ff:ff:ff:ff:ff:ff:ff"
 _TWICE, _UNREAD = "02:c0:ff:ee:00:00:00:01", "02:c0:ff:ee:00:00:00:02"
 _GUIDS_BACK = f"[ ! -s $$kept ] || {{ read -r node port < $$kept; guids $$node $$port; rm $$kept; {_AGAIN.strip()}; }}\n"
 
@@ -34,7 +40,8 @@ def _script(text: str, said: str) -> Action:
 
     def act(lab: Lab, target: Target) -> str:
         hca = lab.fabric.fabrics.hca(target.device)
-        lab.agent(target.worker).check(string.Template(text).substitute(pci=hca.pci, netdev=hca.netdev, bus=hca.pci.split(":")[1]))
+        script = string.Template(text).substitute(pci=hca.pci, netdev=hca.netdev, bus=hca.pci.split(":")[1])
+        lab.agent(target.worker).check(script, limit=_LIMIT)
         return f"{target.worker} {target.device} {said}"
 
     return act
@@ -48,7 +55,77 @@ def _guids(node: str, port: str, again: str) -> str:
     return f"{_VF}{_KEEP_GUIDS}guids {node} {port}\n{again}"
 
 
+#: what the PF lets the first VF do is kept, and it is let come up
+_LET_UP = "[ -s $$kept.state ] || state link-state > $$kept.state\nip link set dev $netdev vf 0 state auto\n"
+_STATE_BACK = '[ ! -s $$kept.state ] || { ip link set dev $netdev vf 0 state "$$(cat $$kept.state)"; rm $$kept.state; }\n'
+#: the operator would set the firmware to what it asks for, and reboot the node
+_DAEMON = "pkill -{} -f '^(/usr/bin/)?sriov-network-config-daemon' || true\n"
+#: the card is found anew, as after a reset, and has its names again
+_ANEW = "echo 1 > /sys/bus/pci/devices/$pci/remove\necho 1 > /sys/bus/pci/rescan\n/usr/local/sbin/lab-hcas\n"
+_NUMA = "file=/sys/bus/pci/devices/$pci/numa_node\nkept=/run/lab/numa-of-$pci\n"
+#: of the fabric of the HCAs, in the lab's own intent
+_RESOURCE = "openshift.io/mlx_compute"
+_THERE_LIMIT = 180.0
+#: a card that is found anew waits for udev
+_LIMIT = 300.0
+
 _TOLD = "echo '$bus {}' > /sys/module/mlx5_core/parameters/port"
+
+
+def _firmware(name: str, what: str, words: str, said: str, before: str, healed: str) -> Fault:
+    """The card has it after a reset of it, during which the operator's config daemon stands still."""
+    on = f"set -eu\n{_DAEMON.format('STOP')}{_TOLD.format(words)}\n{_ANEW}"
+    return _fault(name, what, on, said, f"set -eu\n{_TOLD.format(before)}\n{_ANEW}{_DAEMON.format('CONT')}", healed)
+
+
+def _lose_at_reset(lab: Lab, target: Target) -> str:
+    # its kernel hears of it when the lab tells it next, which is at its boot
+    lab.fabric.set_flaw(target.worker, target.device, emulated.MISSING)
+    return f"{target.worker} {target.device} does not come back from the next reset"
+
+
+def _find_again(lab: Lab, target: Target) -> str:
+    lab.fabric.set_flaw(target.worker, target.device, None)
+    lab.refresh()
+    return f"{target.worker} {target.device} is there"
+
+
+def _offered(lab: Lab, worker: str) -> int:
+    node = objects.client(lab.authority.path("admin.kubeconfig")).resources.get(api_version="v1", kind="Node").get(name=worker)
+    return int(node.status.allocatable.to_dict().get(_RESOURCE, 0))
+
+
+def _start_plugin_again(lab: Lab, worker: str) -> None:
+    pods = objects.client(lab.authority.path("admin.kubeconfig")).resources.get(api_version="v1", kind="Pod")
+    where = {"namespace": "sriov-network-operator", "label_selector": "app=sriov-device-plugin", "field_selector": f"spec.nodeName={worker}"}
+    pods.delete(**where)
+
+
+def _offer_fewer(lab: Lab, target: Target) -> str:
+    """The plugin looks at VFs when it starts; the one that has no driver then gets it back afterwards."""
+    before, agent = _offered(lab, target.worker), lab.agent(target.worker)
+    hca = lab.fabric.fabrics.hca(target.device)
+    script = string.Template(_VF + "[ $word = bind ] || { pkill -STOP -f '^(/usr/bin/)?sriov-network-config-daemon' || true; }\nbind $word\n")
+    agent.check(script.substitute(pci=hca.pci, netdev=hca.netdev, word="unbind"), limit=_LIMIT)
+    try:
+        _start_plugin_again(lab, target.worker)
+        fewer = wait_until(lambda: 0 < _offered(lab, target.worker) < before, _THERE_LIMIT)
+    finally:
+        agent.check(script.substitute(pci=hca.pci, netdev=hca.netdev, word="bind") + _DAEMON.format("CONT"), limit=_LIMIT)
+    if not fewer:
+        raise StepError(f"{target.worker} still offers {_offered(lab, target.worker)} of {before} {_RESOURCE}", "see the log of its device plugin")
+    return f"{target.worker} offers {_offered(lab, target.worker)} of {before} {_RESOURCE}"
+
+
+def _offer_all(lab: Lab, target: Target) -> str:
+    wanted = emulated.TOTAL_VFS * len(lab.fabric.fabrics.hcas_on(lab.fabric.fabrics.hca(target.device).fabric))
+    if _offered(lab, target.worker) < wanted:
+        _start_plugin_again(lab, target.worker)
+        if not wait_until(lambda: _offered(lab, target.worker) >= wanted, _THERE_LIMIT):
+            raise StepError(f"{target.worker} offers {_offered(lab, target.worker)} of {wanted} {_RESOURCE}", "see the log of its device plugin")
+    return f"{target.worker} offers {wanted} {_RESOURCE}"
+
+
 #: by the stand-in for mstconfig, which keeps there what waits
 _WAITS, _WAITS_FOR_NOTHING = "mstconfig -d $pci -y set {}", "rm -rf /run/lab/firmware/$pci"
 
@@ -82,6 +159,58 @@ HCA_FAULTS: typing.Tuple[Fault, ...] = (
         _VF + _GUIDS_BACK,
         "has the GUIDs it had",
     ),
+    _fault(
+        "vf-guid-ones",
+        "the first VF of an HCA was given back by its pod with GUIDs of ones",
+        _guids(_ONES, _ONES, _AGAIN),
+        "has a VF with GUIDs of ones",
+        _VF + _GUIDS_BACK,
+        "has the GUIDs it had",
+    ),
+    _fault(
+        "vf-unserved",
+        "the subnet manager does not serve the VFs of an HCA, of which the first may come up",
+        _VF + _LET_UP + _TOLD.format("virtualization=0"),
+        "has VFs at INIT",
+        _VF + _STATE_BACK + _TOLD.format("virtualization=1"),
+        "has VFs that are served",
+    ),
+    _fault(
+        "vf-link-disabled",
+        "the PF has the links of its VFs disabled, those that pods have as well",
+        _VF + "for number in $$(seq 0 $$(($$(cat $$pf/sriov_numvfs) - 1))); do ip link set dev $netdev vf $$number state disable; done",
+        "has its VFs' links disabled",
+        _VF + "for number in $$(seq 0 $$(($$(cat $$pf/sriov_numvfs) - 1))); do ip link set dev $netdev vf $$number state auto; done",
+        "lets its VFs' links come up",
+    ),
+    _fault(
+        "vf-stuck",
+        "the first VF of an HCA is in a network namespace that a crashed pod has left",
+        _VF + "ip netns add lost-$bus\nip link set dev $$(ls $$pf/virtfn0/net) netns lost-$bus",
+        "has a VF in a namespace in which nothing runs",
+        "ip netns delete lost-$bus 2> /dev/null || true",
+        "has its VF back",
+    ),
+    _fault(
+        "pkey-other",
+        "the port of an HCA is in another partition than those of the others",
+        _TOLD.format("pkey0=0x8001"),
+        "has the P_Key 0x8001 alone",
+        _TOLD.format("pkey0=0xffff"),
+        "is a full member of the default partition",
+    ),
+    _fault(
+        "numa-other",
+        "an HCA is on another NUMA node, by the word of the platform",
+        _NUMA + "[ -s $$kept ] || cat $$file > $$kept\necho $$((1 - $$(cat $$kept))) > $$file",
+        "is on the other NUMA node",
+        _NUMA + "[ ! -s $$kept ] || { cat $$kept > $$file; rm $$kept; }",
+        "is on the NUMA node it was on",
+    ),
+    _firmware("firmware-one-vf", "the firmware of an HCA has one VF", "vfs=1", "has one VF at most", f"vfs={emulated.TOTAL_VFS}", "has the VFs it had"),
+    _firmware("firmware-ethernet", "the firmware of an HCA has its port on Ethernet", "ethernet=1", "is on Ethernet", "ethernet=0", "is on InfiniBand"),
+    Fault("hca-lost-at-reset", "an HCA does not come back from the next reset of its worker", _HCA, _lose_at_reset, _find_again),
+    Fault("plugin-offers-fewer", "the device plugin of a worker was started while a VF of an HCA had no driver", _HCA, _offer_fewer, _offer_all),
     _fault(
         "firmware-sriov-waits",
         "the firmware of an HCA has SR-IOV switched off for the next reset",

@@ -377,6 +377,52 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         survives=True,
     ),
     Scenario(
+        "numa-node-of-one-hca",
+        DISCOVER,
+        (
+            Expected(
+                "an HCA of which the BIOS names another NUMA node than elsewhere",
+                "discover.numa",
+                "0000:3c:00.0",
+                ("NUMA node 0 on worker-1, 1 on worker-2", "no word is the usual one"),
+                "NPS or SNC",
+                "warn",
+            ),
+        ),
+        (Injection("numa-other", {"worker": "worker-2", "device": "mlx5_0"}),),
+        survives=True,
+    ),
+    Scenario(
+        "hca-on-ethernet",
+        DISCOVER,
+        (
+            Expected(
+                "an HCA whose port is set to Ethernet",
+                "discover.fleet",
+                "worker-1",
+                ("5 InfiniBand HCAs", "These are set to Ethernet: mlx5_5"),
+                "mstconfig -d 0000:dc:00.0 set LINK_TYPE_P1=1",
+                "warn",
+            ),
+        ),
+        (Injection("firmware-ethernet", {"worker": "worker-1", "device": "mlx5_5"}),),
+        survives=True,
+    ),
+    Scenario(
+        "partition-of-one-hca",
+        FABRIC,
+        (
+            Expected(
+                "an HCA in another partition than the others",
+                "fabric.partitions",
+                "compute",
+                ("1 of 8 ports do not meet all others", "worker-1 mlx5_0 has 0x8001, and the usual keys are 0xffff"),
+                "in partitions.conf of opensm",
+            ),
+        ),
+        (Injection("pkey-other", {"worker": "worker-1", "device": "mlx5_0"}),),
+    ),
+    Scenario(
         "read-request-of-one-hca",
         "playbooks/tuning.yml",
         (
@@ -426,10 +472,94 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         ),
     ),
     Scenario(
+        "vf-links",
+        VIRTUAL_FUNCTIONS,
+        (
+            Expected(
+                "a subnet manager that does not serve VFs",
+                "virtual_functions.link_state",
+                "compute worker-1 mlx5_4 0000:bc:00.0",
+                ("Subnet manager: the links of these VFs are up, and it leaves their ports as they are",),
+                "virt_enabled 2 in its opensm.conf",
+            ),
+            Expected(
+                "a VF that was given back with GUIDs of ones",
+                "virtual_functions.guids",
+                "compute worker-1 mlx5_5 0000:dc:00.0",
+                ("1 of 2 without GUID", "to ones, as ib-sriov-cni does when a pod goes"),
+                "or make the VFs anew",
+            ),
+            Expected(
+                "a VF that a crashed pod has left in its network namespace",
+                "virtual_functions.stuck",
+                "compute worker-2 mlx5_4 0000:bc:00.0",
+                ("1 of 2 VFs", "in which nothing runs", "lost-bc"),
+                "ip netns delete lost-bc",
+                "warn",
+            ),
+        ),
+        (
+            Injection("vf-unserved", {"worker": "worker-1", "device": "mlx5_4"}),
+            Injection("vf-guid-ones", {"worker": "worker-1", "device": "mlx5_5"}),
+            Injection("vf-stuck", {"worker": "worker-2", "device": "mlx5_4"}),
+        ),
+    ),
+    Scenario(
+        "plugin-offers-fewer",
+        VIRTUAL_FUNCTIONS,
+        (
+            Expected(
+                "a device plugin that offers fewer VFs than the kernel has",
+                "virtual_functions.allocatable",
+                "compute worker-1",
+                ("7 openshift.io/mlx_compute", "Device plugin: the node has all 8 functions, and it offers 7"),
+                "See the log of the pod sriov-device-plugin on the node",
+            ),
+        ),
+        (Injection("plugin-offers-fewer", {"worker": "worker-1", "device": "mlx5_0"}),),
+    ),
+    Scenario(
         "pf-without-sriov",
         PLATFORM,
-        (Expected("PF without SR-IOV: sriov_totalvfs absent", "platform.sriov", "worker-1 mlx5_0", ("absent",), "Run lspci -vvv as root on the node"),),
+        (
+            Expected(
+                "SR-IOV is off in the firmware",
+                "platform.sriov",
+                "worker-1 mlx5_0",
+                ("absent", "Firmware: sriov_totalvfs is absent, and the function offers no VFs in its configuration space"),
+                "mstconfig -d 0000:3c:00.0 set SRIOV_EN=1",
+            ),
+        ),
         (Injection("pf-without-sriov", {"worker": "worker-1", "device": "mlx5_0"}),),
+    ),
+    Scenario(
+        "firmware-with-one-function",
+        PLATFORM,
+        (
+            Expected(
+                "more VFs are asked for than the firmware has",
+                "platform.sriov",
+                "worker-1 mlx5_4",
+                ("sriov_totalvfs 1", "The function makes 1 VFs at most, and the fabric 'compute' asks for 2"),
+                "Raise their number in its firmware: mstconfig -d 0000:bc:00.0 set NUM_OF_VFS=",
+            ),
+        ),
+        (Injection("firmware-one-vf", {"worker": "worker-1", "device": "mlx5_4"}),),
+    ),
+    Scenario(
+        "hca-lost-at-a-reset",
+        PLATFORM,
+        (
+            Expected(
+                "an HCA that does not come back from a reset",
+                "platform.returned",
+                "worker-1",
+                ("1 missing", "Since its reset it lacks: mlx5_0 (0000:3c:00.0)"),
+                "lspci -nn for the HCA",
+            ),
+        ),
+        (Injection("hca-lost-at-reset", {"worker": "worker-1", "device": "mlx5_0"}), Injection("sriov-off", {"worker": "worker-1"})),
+        {"platform_settle": True, "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {"sriov": True}, "disruption": "reboot"}},
     ),
     Scenario(
         "firmware-waits",
@@ -974,10 +1104,10 @@ ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
         "tests/lab/test_roll.py::test_a_roll_whose_lease_is_deleted_resets_nobody",
     ),
     Elsewhere(
-        "an HCA that does not come back from a reset",
-        "the lab's HCAs are files of the lab, not of the node",
-        "platform.returned",
-        "tests/unit/check/test_returned.py::test_what_is_missing_is_named",
+        "RDMA namespaces in exclusive mode, and a network without the CNI plugin rdma",
+        "the kernel changes the mode only while no pod has a network namespace",
+        "network.lint_rdma",
+        "tests/unit/check/test_linter.py::test_rdma_mode_and_plugin_go_together",
     ),
     Elsewhere(
         "a virtual function without a driver",

@@ -111,7 +111,12 @@ def test_a_named_namespace_is_looked_into_once_and_one_that_is_none_never(node: 
         node.named(name, namespace)
     # left by somebody who has unmounted it
     (node.proc / "1/root/run/netns/empty").touch()
-    held_parts([str(node.tree.root)], str(node.proc), lambda namespaces, _look: seen.extend(namespaces) or ())
+
+    def enter(paths: typing.Sequence[str], _look: Look) -> typing.Sequence[str]:
+        seen.extend(paths)
+        return ()
+
+    held_parts([str(node.tree.root)], str(node.proc), enter)
     assert [os.readlink(path) for path in seen] == ["net:[2]", "net:[3]"]
 
 
