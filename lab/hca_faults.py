@@ -192,6 +192,14 @@ HCA_FAULTS: typing.Tuple[Fault, ...] = (
         "has its VF back",
     ),
     _fault(
+        "hca-cable-pulled",
+        "the cable of an HCA is pulled, by the word of its kernel alone: at once, for what runs",
+        _TOLD.format("state=1 phys_state=2"),
+        "has no link",
+        _TOLD.format("state=4 phys_state=5"),
+        "has its link",
+    ),
+    _fault(
         "pkey-other",
         "the port of an HCA is in another partition than those of the others",
         _TOLD.format("pkey0=0x8001"),

@@ -686,6 +686,22 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         (Injection("vf-down", {"worker": "worker-2"}, PODS_READY, 2),),
     ),
     Scenario(
+        "cable-pulled-while-pods-measure",
+        BANDWIDTH,
+        (
+            Expected(
+                "the cable of an HCA is pulled while pods measure",
+                "bandwidth.rping",
+                "compute *",
+                ("RDMA_CM_EVENT_ADDR_ERROR",),
+                "Compare ip addr and rdma link in both pods.",
+            ),
+        ),
+        # the pods of four rails on two nodes
+        (Injection("hca-cable-pulled", {"worker": "worker-1", "device": "mlx5_0"}, PODS_READY, 8),),
+        {"rdma_fabrics": [fabric for fabric in intent() if fabric["name"] == "compute"]},
+    ),
+    Scenario(
         "slow-node",
         BANDWIDTH,
         (
@@ -1108,6 +1124,12 @@ ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
         "the kernel changes the mode only while no pod has a network namespace",
         "network.lint_rdma",
         "tests/unit/check/test_linter.py::test_rdma_mode_and_plugin_go_together",
+    ),
+    Elsewhere(
+        "the link of a VF is disabled while a pod has the VF",
+        "the test makes the pod",
+        "virtual_functions.link_state",
+        "tests/lab/test_link_of_a_pod.py::test_a_link_that_is_disabled_under_a_pod_is_named",
     ),
     Elsewhere(
         "a virtual function without a driver",

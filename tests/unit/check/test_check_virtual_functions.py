@@ -466,7 +466,12 @@ def unseen(index: int, state: typing.Optional[str]) -> Hca:
         (None, (unseen(0, "ACTIVE"), unseen(1, "ACTIVE")), "pass", ""),
         (None, (unseen(0, "ACTIVE"), unseen(1, None)), "warn", "Kernel: neither sysfs nor ip link shows"),
         ("enable", (policy(0, "Down"), policy(1, "Down")), "pass", ""),
-        ("enable", (policy(0, "Down", in_pod=True), policy(1, "Down")), "fail", "CNI plugin: pods have these VFs, and it has not set their"),
+        (
+            "enable",
+            (policy(0, "Down", in_pod=True), policy(1, "Down")),
+            "fail",
+            "CNI plugin: pods have these VFs, and it has not set their link state to enable, or somebody has changed it since: mlx5_1.",
+        ),
         ("auto", (policy(0, "Follow", in_pod=True), policy(1, "Down")), "pass", ""),
         ("enable", (unseen(0, "DOWN"), unseen(1, "DOWN")), "warn", "Kernel: neither sysfs nor ip link shows the link"),
     ],

@@ -176,8 +176,10 @@ def link_state(layers: Layers) -> typing.Optional[Finding]:
     held = {vf.name for vf in layers.in_pods} - {vf.name for vf in _idle(layers)}
     late = [name for name, policy in policies.items() if wanted and name in held and policy != _POLICIES[wanted]]
     if late:
-        why = f"CNI plugin: pods have these VFs, and it has not set their link state to {wanted}: {', '.join(late[:8])}."
-        remedy = f"Check that the NetworkAttachmentDefinition '{layers.fabric.network.name}' names link_state. Pods that are older must be made anew."
+        why = f"CNI plugin: pods have these VFs, and it has not set their link state to {wanted}, or somebody has changed it since: "
+        why += f"{', '.join(late[:8])}."
+        remedy = f"Check that the NetworkAttachmentDefinition '{layers.fabric.network.name}' names link_state. Pods that are older must be made anew. "
+        remedy += f"By hand: ip link set PF vf NUMBER state {wanted}."
         return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
     if len(policies) == len(layers.vfs):
         return ok(check, layers.subject, measured, expected)
