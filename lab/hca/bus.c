@@ -99,7 +99,7 @@ struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabr
 	struct hca *hca;
 	int i;
 
-	hca = kzalloc(sizeof(*hca), GFP_KERNEL);
+	hca = kvzalloc(sizeof(*hca), GFP_KERNEL);
 	if (!hca)
 		return ERR_PTR(-ENOMEM);
 	hca->number = number;
@@ -124,7 +124,7 @@ struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabr
 	/* above all memory of a guest */
 	if (allocate_resource(&iomem_resource, &hca->memory, HCA_WINDOW, 1ULL << 36, ~0ULL, HCA_WINDOW, NULL, NULL)) {
 		pr_err("no addresses for the BARs\n");
-		kfree(hca);
+		kvfree(hca);
 		return ERR_PTR(-ENOSPC);
 	}
 	hca_config_fill(hca, bus - 1);
@@ -135,7 +135,7 @@ struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabr
 		pr_err("no root bus %02x: is the number taken?\n", bus - 1);
 		pci_free_resource_list(&resources);
 		release_resource(&hca->memory);
-		kfree(hca);
+		kvfree(hca);
 		return ERR_PTR(-EBUSY);
 	}
 	pci_scan_child_bus(hca->root);
@@ -150,5 +150,5 @@ void hca_bus_remove(struct hca *hca)
 	pci_stop_root_bus(hca->root);
 	pci_remove_root_bus(hca->root);
 	release_resource(&hca->memory);
-	kfree(hca);
+	kvfree(hca);
 }

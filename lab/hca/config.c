@@ -13,6 +13,7 @@
 
 #define VPD_SIZE 256
 #define CLASS_INFINIBAND 0x0207
+#define CLASS_ETHERNET 0x0200
 
 /* what software may write, by kind of function */
 static u8 port_mask[PCI_CFG_SPACE_EXP_SIZE];
@@ -95,7 +96,12 @@ static void fill_port(struct hca_config *config, u8 root)
 	put16(space, ACS + PCI_ACS_CAP, PCI_ACS_SV | PCI_ACS_TB | PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_UF);
 }
 
-static void fill_function(struct hca_config *config, const u8 *mask, u16 device)
+static void put_class(const struct hca *hca, u8 *space)
+{
+	put32(space, PCI_CLASS_REVISION, (hca->ethernet ? CLASS_ETHERNET : CLASS_INFINIBAND) << 16);
+}
+
+static void fill_function(const struct hca *hca, struct hca_config *config, const u8 *mask, u16 device)
 {
 	u8 *space = config->value;
 
@@ -103,7 +109,7 @@ static void fill_function(struct hca_config *config, const u8 *mask, u16 device)
 	config->mask = mask;
 	put16(space, PCI_VENDOR_ID, HCA_VENDOR);
 	put16(space, PCI_DEVICE_ID, device);
-	put32(space, PCI_CLASS_REVISION, CLASS_INFINIBAND << 16);
+	put_class(hca, space);
 	put16(space, PCI_SUBSYSTEM_VENDOR_ID, HCA_VENDOR);
 	put16(space, PCI_SUBSYSTEM_ID, 0x0041);
 	put_express(space, PCI_EXP_TYPE_ENDPOINT, PCI_EXP_DEVCAP_FLR);
@@ -126,6 +132,19 @@ void hca_config_give_room(struct hca *hca, bool room)
 	hca->pf.mask = room ? pf_mask : greedy_mask;
 }
 
+/* As many VFs as the firmware has: the kernel takes the number when it finds the function */
+void hca_config_set_vfs(struct hca *hca, u16 count)
+{
+	put16(hca->pf.value, SRIOV + PCI_SRIOV_INITIAL_VF, count);
+	put16(hca->pf.value, SRIOV + PCI_SRIOV_TOTAL_VF, count);
+}
+
+/* The firmware has another type of link */
+void hca_config_set_class(struct hca *hca)
+{
+	put_class(hca, hca->pf.value);
+}
+
 static void set_link(struct hca_config *config, u16 field, u16 value)
 {
 	u16 status = get16(config->value, EXP + PCI_EXP_LNKSTA);
@@ -140,20 +159,19 @@ void hca_config_set_link(struct hca *hca, u16 field, u16 value)
 	set_link(&hca->port, field, value);
 }
 
-static void fill_pf(struct hca_config *config)
+static void fill_pf(struct hca *hca)
 {
-	u8 *space = config->value;
+	u8 *space = hca->pf.value;
 
-	fill_function(config, pf_mask, HCA_PF_DEVICE);
+	fill_function(hca, &hca->pf, pf_mask, HCA_PF_DEVICE);
 	put_bar(space, PCI_BASE_ADDRESS_0);
 	put_bar(space, SRIOV + PCI_SRIOV_BAR);
 	space[EXP + PCI_CAP_LIST_NEXT] = VPD;
 	space[VPD] = PCI_CAP_ID_VPD;
 	put32(space, ARI, PCI_EXT_CAP_ID_ARI | 1 << 16);
-	show_sriov(config, true);
+	show_sriov(&hca->pf, true);
 	put32(space, SRIOV, PCI_EXT_CAP_ID_SRIOV | 1 << 16);
-	put16(space, SRIOV + PCI_SRIOV_INITIAL_VF, hca_total_vfs);
-	put16(space, SRIOV + PCI_SRIOV_TOTAL_VF, hca_total_vfs);
+	hca_config_set_vfs(hca, hca_total_vfs);
 	put16(space, SRIOV + PCI_SRIOV_VF_OFFSET, 1);
 	put16(space, SRIOV + PCI_SRIOV_VF_STRIDE, 1);
 	put16(space, SRIOV + PCI_SRIOV_VF_DID, HCA_VF_DEVICE);
@@ -161,14 +179,19 @@ static void fill_pf(struct hca_config *config)
 	put32(space, SRIOV + PCI_SRIOV_SYS_PGSIZE, 1);
 }
 
-void hca_config_fill(struct hca *hca, u8 root)
+static void fill_vfs(struct hca *hca)
 {
 	int i;
 
+	for (i = 0; i < hca_total_vfs; i++)
+		fill_function(hca, &hca->vf[i], vf_mask, HCA_VF_DEVICE);
+}
+
+void hca_config_fill(struct hca *hca, u8 root)
+{
 	fill_port(&hca->port, root);
-	fill_pf(&hca->pf);
-	for (i = 0; i < HCA_MAX_VFS; i++)
-		fill_function(&hca->vf[i], vf_mask, HCA_VF_DEVICE);
+	fill_pf(hca);
+	fill_vfs(hca);
 }
 
 static void mask_common(u8 *mask)
@@ -277,16 +300,13 @@ static bool overlaps(int where, int size, int at, int length)
 
 static void after_write(struct hca *hca, struct hca_config *config, int where, int size, u16 control)
 {
-	int i;
-
 	if (config != &hca->pf)
 		return;
 	if (overlaps(where, size, VPD + PCI_VPD_ADDR, 2))
 		read_vpd(hca, config->value);
 	/* VFs that come are new ones */
 	if (!(control & PCI_SRIOV_CTRL_VFE) && get16(config->value, SRIOV + PCI_SRIOV_CTRL) & PCI_SRIOV_CTRL_VFE)
-		for (i = 0; i < HCA_MAX_VFS; i++)
-			fill_function(&hca->vf[i], vf_mask, HCA_VF_DEVICE);
+		fill_vfs(hca);
 }
 
 static struct hca_config *find(struct hca *hca, struct pci_bus *bus, unsigned int devfn)

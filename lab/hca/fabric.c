@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The fabric: a hub for each fabric. A frame is what a netdev sends: the 20 bytes of the destination, protocol, two bytes
- * of zero, payload.
+ * that IPoIB has no use for and that are the partition key of the sender here, payload.
  */
 #include <linux/if_link.h>
 #include <linux/skbuff.h>
+#include <asm/unaligned.h>
 #include <rdma/ib_verbs.h>
 
 #include "hca.h"
@@ -18,20 +19,33 @@ static bool is_multicast(const u8 *address)
 	return address[4] == 0xff;
 }
 
-/* The port of a VF is up when that of the HCA is, the PF lets it, and when it has a GUID; the driver of a VF takes a GUID when it is bound. */
-static bool should_be_active(const struct hca_function *function)
+/* The link of a VF is up when the port of the HCA is, the PF lets it, and when it has a GUID; the driver of a VF takes a GUID when it is bound. */
+static bool should_be_linked(const struct hca_function *function)
 {
 	if (function->hca->state.state != IB_PORT_ACTIVE)
 		return false;
 	if (function->vf < 0)
 		return true;
-	return function->hca->admin[function->vf].link_state != IFLA_VF_LINK_STATE_DISABLE && function->port_guid;
+	return function->hca->admin[function->vf].link_state != IFLA_VF_LINK_STATE_DISABLE && function->port_guid && ~function->port_guid;
+}
+
+/* Two ports of a partition meet where one of them at least is a full member (IBA 10.9.3) */
+static bool meets(const struct hca_port *port, u16 pkey)
+{
+	int i;
+
+	for (i = 0; i < HCA_PKEYS; i++)
+		if (!((port->pkeys[i] ^ pkey) & 0x7fff) && pkey & 0x7fff && (port->pkeys[i] | pkey) & 0x8000)
+			return true;
+	return false;
 }
 
 static void settle(struct hca_function *function)
 {
-	bool active = should_be_active(function);
+	bool linked = should_be_linked(function);
+	bool active = linked && (function->vf < 0 || function->hca->state.virtualization);
 
+	function->initializing = linked && !active;
 	if (function->active == active)
 		return;
 	function->active = active;
@@ -57,8 +71,15 @@ void hca_fabric_settle(struct hca *hca)
 /* What the port of an HCA is like from now on */
 void hca_fabric_set_port(struct hca *hca, const struct hca_port *port)
 {
+	struct hca_function *function;
+	bool others;
+
 	spin_lock_bh(&lock);
+	others = memcmp(hca->state.pkeys, port->pkeys, sizeof(port->pkeys));
 	hca->state = *port;
+	list_for_each_entry(function, &functions, on_fabric)
+		if (others && function->hca == hca)
+			hca_verbs_pkeys_changed(function);
 	spin_unlock_bh(&lock);
 	hca_fabric_settle(hca);
 }
@@ -104,6 +125,7 @@ static void receive(struct net_device *netdev, const void *frame, unsigned int l
 /* Returns whether it is a frame for one port, and that port is here */
 bool hca_fabric_deliver(unsigned int fabric, const struct net_device *from, const void *frame, unsigned int length)
 {
+	u16 pkey = get_unaligned_be16(frame + INFINIBAND_ALEN + 2);
 	struct hca_function *function;
 	bool found = false;
 
@@ -111,14 +133,14 @@ bool hca_fabric_deliver(unsigned int fabric, const struct net_device *from, cons
 	list_for_each_entry_rcu(function, &functions, on_fabric) {
 		struct net_device *netdev = function->netdev;
 
-		if (function->hca->fabric != fabric || netdev == from || !READ_ONCE(function->active))
+		if (function->hca->fabric != fabric || netdev == from || !READ_ONCE(function->active) || function->ethernet)
 			continue;
 		if (!is_multicast(frame)) {
 			if (memcmp(frame + 4, netdev->dev_addr + 4, INFINIBAND_ALEN - 4))
 				continue;
 			found = true;
 		}
-		if (netif_running(netdev))
+		if (netif_running(netdev) && meets(&function->hca->state, pkey))
 			receive(netdev, frame, length);
 	}
 	rcu_read_unlock();

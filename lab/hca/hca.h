@@ -20,7 +20,10 @@
 #include <asm/pci.h>
 
 #define HCA_MAX 8
-#define HCA_MAX_VFS 16
+#define HCA_MAX_VFS 127
+/* LIDs of an HCA: its own, and those of as many VFs */
+#define HCA_LIDS 30
+#define HCA_PKEYS 8
 #define HCA_MAX_HOST 127
 
 #define HCA_VENDOR 0x15b3
@@ -28,15 +31,15 @@
 #define HCA_VF_DEVICE 0x101e
 #define HCA_FW_VERSION "28.41.1000"
 #define HCA_BOARD_ID "MT_0000000838"
-/* bytes of memory that a PF and a VF have, and what there is for both */
+/* bytes of memory that a PF and a VF have, and what there is for all of them */
 #define HCA_PF_BAR (32 << 20)
 #define HCA_VF_BAR (1 << 20)
-#define HCA_WINDOW (64 << 20)
+#define HCA_WINDOW (256 << 20)
 #define HCA_SM_LID 1
 #define HCA_MTU 4092
 #define HCA_SUBNET_PREFIX 0xfe80000000000000ULL
 
-/* destination and protocol, as they are in front of the payload of a frame */
+/* destination, protocol, and the partition key of the sender, as they are in front of the payload of a frame */
 #define HCA_HEADER_LEN (INFINIBAND_ALEN + 4)
 
 struct ib_mad;
@@ -87,6 +90,8 @@ struct hca_port {
 	u16 speed;
 	u8 width;
 	u32 capabilities;
+	bool virtualization;		/* the subnet manager serves VFs */
+	u16 pkeys[HCA_PKEYS];
 	u64 counters[HCA_COUNTERS];
 };
 
@@ -100,6 +105,7 @@ struct hca {
 	u64 guid;
 	u64 port_guid;
 	struct hca_port state;		/* written with the lock of the fabric held */
+	bool ethernet;			/* the type of the link, as the firmware has it when a driver comes */
 	struct hca_config port;
 	struct hca_config pf;
 	struct hca_config vf[HCA_MAX_VFS];
@@ -114,6 +120,8 @@ struct hca_function {
 	u64 node_guid;			/* as they were when the driver came */
 	u64 port_guid;
 	u16 lid;			/* of a VF; that of a PF is its port's */
+	bool ethernet;
+	bool initializing;		/* the link is up, and the subnet manager does not take the port up */
 	bool active;
 	struct net_device *netdev;
 	struct siw_device *verbs;
@@ -133,6 +141,8 @@ void hca_config_fill(struct hca *hca, u8 root);
 void hca_config_show_sriov(struct hca *hca, bool shown);
 void hca_config_give_room(struct hca *hca, bool room);
 void hca_config_set_link(struct hca *hca, u16 field, u16 value);
+void hca_config_set_vfs(struct hca *hca, u16 count);
+void hca_config_set_class(struct hca *hca);
 
 /* bus.c */
 int hca_bus_init(void);
@@ -153,6 +163,7 @@ int hca_port_answer(const struct hca_port *port, const struct ib_mad *in, struct
 int hca_verbs_create(struct hca_function *function);
 void hca_verbs_remove(struct hca_function *function);
 void hca_verbs_port_changed(struct hca_function *function);
+void hca_verbs_pkeys_changed(struct hca_function *function);
 
 /* fabric.c */
 void hca_fabric_join(struct hca_function *function);

@@ -31,7 +31,7 @@ MODULE_PARM_DESC(port_guids, "GUID of the port of each HCA (default that of the 
 
 unsigned int hca_total_vfs = 8;
 module_param_named(total_vfs, hca_total_vfs, uint, 0444);
-MODULE_PARM_DESC(total_vfs, "VFs that each HCA can have, 0 to 16 (default 8)");
+MODULE_PARM_DESC(total_vfs, "VFs that each HCA can have, 0 to 127 (default 8)");
 
 unsigned int hca_mtu = HCA_MTU;
 module_param_named(mtu, hca_mtu, uint, 0444);
@@ -76,8 +76,9 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	function->vf = pdev->is_virtfn ? pdev->devfn - 1 : -1;
 	function->node_guid = pdev->is_virtfn ? hca->admin[function->vf].node_guid : hca->guid;
 	function->port_guid = pdev->is_virtfn ? hca->admin[function->vf].port_guid : hca->port_guid;
-	/* 1 is the subnet manager's */
-	function->lid = hca_host * 256 + hca->number * 32 + function->vf + 3;
+	function->ethernet = hca->ethernet;
+	/* 1 is the subnet manager's. VFs for which there is no LID have that of their HCA, as vports may */
+	function->lid = hca_host * 256 + hca->number * 32 + 2 + (function->vf + 1 < HCA_LIDS ? function->vf + 1 : 0);
 	pci_set_drvdata(pdev, function);
 
 	error = pci_enable_device(pdev);

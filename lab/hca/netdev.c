@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The IPoIB netdev of a function: 20-byte addresses, datagram mode; on a PF also what netlink asks and says of its VFs. */
 #include <linux/ethtool.h>
+#include <linux/etherdevice.h>
 #include <linux/if_ether.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
@@ -38,12 +39,13 @@ static netdev_tx_t transmit(struct sk_buff *skb, struct net_device *netdev)
 	struct hca_function *function = function_of(netdev);
 	unsigned int fabric = function->hca->fabric;
 
-	if (!READ_ONCE(function->active) || skb->len < HCA_HEADER_LEN || skb_linearize(skb) ||
+	if (!READ_ONCE(function->active) || function->ethernet || skb->len < HCA_HEADER_LEN || skb_linearize(skb) || skb_cow_head(skb, 0) ||
 	    (skb->ip_summed == CHECKSUM_PARTIAL && skb_checksum_help(skb))) {
 		dev_core_stats_tx_dropped_inc(netdev);
 		dev_kfree_skb(skb);
 		return NETDEV_TX_OK;
 	}
+	put_unaligned_be16(function->hca->state.pkeys[0], skb->data + INFINIBAND_ALEN + 2);
 	dev_sw_netstats_tx_add(netdev, 1, skb->len - HCA_HEADER_LEN);
 	if (!hca_fabric_deliver(fabric, netdev, skb->data, skb->len))
 		hca_wire_send(fabric, netdev, skb->data, skb->len);
@@ -151,7 +153,7 @@ static int get_link_ksettings(struct net_device *netdev, struct ethtool_link_kse
 static void get_drvinfo(struct net_device *netdev, struct ethtool_drvinfo *info)
 {
 	/* as a netdev that ib_ipoib has from mlx5_core says it */
-	strscpy(info->driver, KBUILD_MODNAME "[ib_ipoib]", sizeof(info->driver));
+	strscpy(info->driver, function_of(netdev)->ethernet ? KBUILD_MODNAME : KBUILD_MODNAME "[ib_ipoib]", sizeof(info->driver));
 	strscpy(info->fw_version, HCA_FW_VERSION " (" HCA_BOARD_ID ")", sizeof(info->fw_version));
 	strscpy(info->bus_info, pci_name(function_of(netdev)->pdev), sizeof(info->bus_info));
 }
@@ -170,7 +172,7 @@ static DEVICE_ATTR_RO(mode);
 
 static ssize_t pkey_show(struct device *device, struct device_attribute *attribute, char *text)
 {
-	return sysfs_emit(text, "0xffff\n");
+	return sysfs_emit(text, "0x%04x\n", function_of(to_net_dev(device))->hca->state.pkeys[0] | 0x8000);
 }
 static DEVICE_ATTR_RO(pkey);
 
@@ -183,6 +185,14 @@ static struct attribute *netdev_attributes[] = {
 static const struct attribute_group netdev_group = {
 	.attrs = netdev_attributes,
 };
+
+static void setup_ethernet(struct net_device *netdev)
+{
+	ether_setup(netdev);
+	netdev->ethtool_ops = &ethtool_ops;
+	netdev->features |= NETIF_F_LLTX;
+	netdev->priv_flags |= IFF_NO_QUEUE;
+}
 
 static void setup(struct net_device *netdev)
 {
@@ -206,22 +216,50 @@ static void setup(struct net_device *netdev)
 	memcpy(netdev->broadcast, broadcast, sizeof(broadcast));
 }
 
-/* Not registered yet; its hardware address holds for as long as the function has its driver. */
-struct net_device *hca_netdev_create(struct hca_function *function)
+static void set_address(struct hca_function *function, struct net_device *netdev)
 {
-	struct net_device *netdev = alloc_netdev(sizeof(struct hca_netdev), "ib%d", NET_NAME_ENUM, setup);
 	u8 address[INFINIBAND_ALEN];
 
-	if (!netdev)
-		return NULL;
-	((struct hca_netdev *)netdev_priv(netdev))->function = function;
-	netdev->netdev_ops = function->vf < 0 ? &pf_ops : &vf_ops;
-	netdev->sysfs_groups[0] = &netdev_group;
 	/* flags and queue pair, prefix of the subnet, GUID of the port */
 	put_unaligned_be32(0x100 + function->lid, address);
 	put_unaligned_be64(HCA_SUBNET_PREFIX, address + 4);
 	put_unaligned_be64(function->port_guid, address + 12);
 	dev_addr_set(netdev, address);
+}
+
+/* As mlx5 makes it of the GUID: without the two bytes in the middle */
+static void set_ethernet_address(struct hca_function *function, struct net_device *netdev)
+{
+	u8 guid[8], address[ETH_ALEN];
+
+	put_unaligned_be64(function->port_guid, guid);
+	memcpy(address, guid, 3);
+	memcpy(address + 3, guid + 5, 3);
+	if (is_valid_ether_addr(address))
+		eth_hw_addr_set(netdev, address);
+	else
+		eth_hw_addr_random(netdev);
+}
+
+/*
+ * Not registered yet; its hardware address holds for as long as the function has its driver. On Ethernet nothing carries its
+ * frames.
+ */
+struct net_device *hca_netdev_create(struct hca_function *function)
+{
+	bool ethernet = function->ethernet;
+	struct net_device *netdev = alloc_netdev(sizeof(struct hca_netdev), ethernet ? "eth%d" : "ib%d", NET_NAME_ENUM, ethernet ? setup_ethernet : setup);
+
+	if (!netdev)
+		return NULL;
+	((struct hca_netdev *)netdev_priv(netdev))->function = function;
+	netdev->netdev_ops = function->vf < 0 && !ethernet ? &pf_ops : &vf_ops;
+	if (ethernet) {
+		set_ethernet_address(function, netdev);
+	} else {
+		netdev->sysfs_groups[0] = &netdev_group;
+		set_address(function, netdev);
+	}
 	SET_NETDEV_DEV(netdev, &function->pdev->dev);
 	netif_carrier_off(netdev);
 	return netdev;

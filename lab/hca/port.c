@@ -43,12 +43,46 @@ void hca_port_init(struct hca_port *port, u16 lid)
 		.speed = IB_SPEED_NDR,
 		.width = IB_WIDTH_4X,
 		.capabilities = IB_PORT_CM_SUP,
+		.virtualization = true,
+		.pkeys = { IB_DEFAULT_PKEY_FULL },
 	};
+}
+
+/* "pkey0" to "pkey7" */
+static int set_pkey(struct hca_port *port, const char *number, u64 value)
+{
+	unsigned int index;
+
+	if (kstrtouint(number, 10, &index) || index >= HCA_PKEYS || value > U16_MAX)
+		return -EINVAL;
+	port->pkeys[index] = value;
+	return 0;
+}
+
+/* What the firmware has of it: seen when the function is found anew */
+static int set_firmware(struct hca *hca, const char *name, u64 value)
+{
+	if (!strcmp(name, "sriov")) {
+		hca_config_show_sriov(hca, value);
+	} else if (!strcmp(name, "vfs")) {
+		if (value > hca_total_vfs)
+			return -EINVAL;
+		hca_config_set_vfs(hca, value);
+	} else if (!strcmp(name, "ethernet")) {
+		hca->ethernet = value;
+		hca_config_set_class(hca);
+	} else {
+		return -ENOENT;
+	}
+	return 0;
 }
 
 static int set_value(struct hca *hca, struct hca_port *port, const char *name, u64 value)
 {
-	int i;
+	int i = set_firmware(hca, name, value);
+
+	if (i != -ENOENT)
+		return i;
 
 	if (!strcmp(name, "lid"))
 		port->lid = value;
@@ -68,10 +102,12 @@ static int set_value(struct hca *hca, struct hca_port *port, const char *name, u
 		port->width = value;
 	else if (!strcmp(name, "capabilities"))
 		port->capabilities = value;
-	else if (!strcmp(name, "sriov"))
-		/* as the BIOS or the firmware would: seen when the function is found anew */
-		hca_config_show_sriov(hca, value);
+	else if (!strcmp(name, "virtualization"))
+		port->virtualization = value;
+	else if (!strncmp(name, "pkey", 4))
+		return set_pkey(port, name + 4, value);
 	else if (!strcmp(name, "room"))
+		/* as the BIOS would: seen when the function is found anew */
 		hca_config_give_room(hca, value);
 	else if (!strcmp(name, "pcie_speed"))
 		hca_config_set_link(hca, PCI_EXP_LNKSTA_CLS, value);

@@ -50,10 +50,13 @@ static int query_port(struct ib_device *ib, u32 port, struct ib_port_attr *attr)
 		attr->lid = state->lid;
 		attr->sm_lid = state->sm_lid;
 	} else {
-		attr->state = active ? IB_PORT_ACTIVE : IB_PORT_DOWN;
-		attr->phys_state = active ? IB_PORT_PHYS_STATE_LINK_UP : IB_PORT_PHYS_STATE_POLLING;
-		attr->lid = active ? function->lid : 0;
-		attr->sm_lid = active ? state->sm_lid : 0;
+		bool linked = active || READ_ONCE(function->initializing);
+
+		attr->state = active ? IB_PORT_ACTIVE : linked ? IB_PORT_INIT : IB_PORT_DOWN;
+		attr->phys_state = linked ? IB_PORT_PHYS_STATE_LINK_UP : IB_PORT_PHYS_STATE_POLLING;
+		/* of a port that no subnet manager has taken up, mlx5 says this */
+		attr->lid = active ? function->lid : linked ? 0xffff : 0;
+		attr->sm_lid = linked ? state->sm_lid : 0;
 	}
 	attr->subnet_prefix = HCA_SUBNET_PREFIX;
 	attr->sm_sl = state->sm_sl;
@@ -75,7 +78,7 @@ static int get_port_immutable(struct ib_device *ib, u32 port, struct ib_port_imm
 	immutable->gid_tbl_len = GIDS;
 	immutable->pkey_tbl_len = PKEYS;
 	/* rdma_cm takes the address of an InfiniBand netdev to no port but one of InfiniBand; it connects as iWARP does */
-	immutable->core_cap_flags = RDMA_CORE_PORT_IWARP | RDMA_CORE_CAP_PROT_IB;
+	immutable->core_cap_flags = RDMA_CORE_PORT_IWARP | (function_of(ib)->ethernet ? 0 : RDMA_CORE_CAP_PROT_IB);
 	return 0;
 }
 
@@ -91,7 +94,7 @@ static int query_gid(struct ib_device *ib, u32 port, int index, union ib_gid *gi
 
 static int query_pkey(struct ib_device *ib, u32 port, u16 index, u16 *pkey)
 {
-	*pkey = index ? 0 : IB_DEFAULT_PKEY_FULL;
+	*pkey = index < HCA_PKEYS ? function_of(ib)->hca->state.pkeys[index] : 0;
 	return 0;
 }
 
@@ -106,7 +109,7 @@ static int modify_device(struct ib_device *ib, int mask, struct ib_device_modify
 
 static enum rdma_link_layer get_link_layer(struct ib_device *ib, u32 port)
 {
-	return IB_LINK_LAYER_INFINIBAND;
+	return function_of(ib)->ethernet ? IB_LINK_LAYER_ETHERNET : IB_LINK_LAYER_INFINIBAND;
 }
 
 static void get_firmware(struct ib_device *ib, char *text)
@@ -232,13 +235,23 @@ void hca_verbs_remove(struct hca_function *function)
 	ib_unregister_device(&function->verbs->base_dev);
 }
 
-void hca_verbs_port_changed(struct hca_function *function)
+static void tell(struct hca_function *function, enum ib_event_type type)
 {
 	struct ib_event event = {
 		.device = &function->verbs->base_dev,
 		.element.port_num = 1,
-		.event = function->active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR,
+		.event = type,
 	};
 
 	ib_dispatch_event(&event);
+}
+
+void hca_verbs_port_changed(struct hca_function *function)
+{
+	tell(function, function->active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+}
+
+void hca_verbs_pkeys_changed(struct hca_function *function)
+{
+	tell(function, IB_EVENT_PKEY_CHANGE);
 }

@@ -24,6 +24,8 @@ SCRIPT = pathlib.Path(__file__).with_name("hca_rows")
 SECONDS, CYCLE_SECONDS = 1200, 15
 HCAS = ("3c", "4d", "5e", "9c", "bc", "dc")
 VFS = [f"0000:3c:{devfn >> 3:02x}.{devfn & 7}" for devfn in range(1, 9)]
+#: state, physical state, LID and carrier of the first VF
+ACTIVE, NO_LINK = ["4: ACTIVE", "5: LinkUp", "0x103", "1"], ["1: DOWN", "2: Polling", "0x0", "0"]
 #: what a kernel says that has found a mistake in itself
 MISTAKES = re.compile(
     r"WARNING:|BUG:|\bOops\b|Call Trace|general protection|Unable to handle|possible recursive locking|blocked for more than|"
@@ -129,6 +131,24 @@ def test_a_card_goes_comes_back_and_has_sriov_and_room_for_vfs_or_not(said: typi
     assert greedy[2].split()[0] == "0x0000000000000000" and int(whole[2].split()[0], 16) >= 1 << 36
 
 
+def test_firmware_stays_over_a_reset_and_shows_when_the_function_is_found_anew(said: typing.Mapping[str, str]) -> None:
+    lines = said["firmware"].splitlines()
+    refused = [line for line in lines if "rror" in line or "No such" in line]
+    assert [line for line in lines if line not in refused] == [
+        *("4 0x020700 InfiniBand 32", "4", "4 0x020700 InfiniBand 32"),
+        # without a VF there is no SR-IOV
+        *("0x020000", "Ethernet", "4: ACTIVE", "1"),
+        *("0x020000", "Ethernet", "1", "driver: mlx5_core"),
+        "8 0x020700 InfiniBand 32",
+    ]
+    assert len(refused) == 3
+    assert all(text in line for text, line in zip(("Numerical result out of range", "sriov_totalvfs", "Invalid argument"), refused))
+
+
+def test_a_numa_node_can_be_told_otherwise(said: typing.Mapping[str, str]) -> None:
+    assert said["numa"].splitlines() == ["0", "1"]
+
+
 def test_vfs_come(said: typing.Mapping[str, str]) -> None:
     total, numvfs, *lines = said["vfs"].splitlines()
     assert (total, numvfs) == ("8", "8")
@@ -167,6 +187,23 @@ def test_carrier_and_port_follow_the_link(said: typing.Mapping[str, str]) -> Non
     assert "fe:80:00:00:00:00:00:00:02:00:00:00:00:00:02:00 brd" in line and "LOWER_UP" in line
 
 
+def test_a_subnet_manager_that_does_not_serve_vfs_leaves_them_at_init(said: typing.Mapping[str, str]) -> None:
+    assert said["without-virtualization"].splitlines() == ["2: INIT", "5: LinkUp", "0xffff", "0", "4: ACTIVE", *ACTIVE]
+
+
+def test_a_guid_of_ones_is_none(said: typing.Mapping[str, str]) -> None:
+    assert said["guid-of-ones"].splitlines() == [*NO_LINK, *ACTIVE]
+
+
+def test_partitions_keep_apart_and_let_meet(said: typing.Mapping[str, str]) -> None:
+    lines = [line for line in said["partitions"].splitlines() if "write error" not in line]
+    limited, full, usual = (line for line in lines if "received" in line)
+    assert (" 0 received" in limited, " 2 received" in full, " 2 received" in usual) == (True, True, True)
+    default = ["0xffff", "0x0000", "0x0000", "0xffff", "0xffff"]
+    assert [line for line in lines if "received" not in line] == ["0x7fff", "0x8001", "0x0000", "0xffff", "0x7fff", *default]
+    assert said["partitions"].count("Invalid argument") == 3
+
+
 def test_rdma_between_two_vfs(said: typing.Mapping[str, str]) -> None:
     assert "3 packets transmitted, 3 received, 0% packet loss" in said["ping"]
     assert said["rping"].count("ping data: rdma-ping-") == 3
@@ -184,8 +221,14 @@ def test_functions_go_from_below_what_uses_them(said: typing.Mapping[str, str]) 
 
 
 def test_an_rdma_device_goes_to_a_network_namespace(said: typing.Mapping[str, str]) -> None:
-    assert re.search(r"^\d+: mlx5_\d+: node_type ca", said["exclusive"], re.MULTILINE)
-    assert len(re.findall(r"^ +mlx5_\d+\s+0200000000000100", said["exclusive"], re.MULTILINE)) == 1
+    mode, alone, *others = said["exclusive"].splitlines()
+    assert "netns exclusive" in mode
+    assert alone == "with the interface alone: 0 0"
+    # and no other device
+    assert [line.split()[1] for line in others if "node_type" in line] == [
+        line.split()[0] + ":" for line in others if line.split()[-1:] == ["0200000000000100"]
+    ]
+    assert len([line for line in others if "mlx5_" in line]) == 2
 
 
 def test_frames_go_by_the_wire_and_stay_in_their_fabric(said: typing.Mapping[str, str]) -> None:
@@ -207,6 +250,10 @@ def test_driver_and_module_come_and_go(said: typing.Mapping[str, str]) -> None:
     assert said["unload"].splitlines()[0] == "unloaded"
     assert "Infiniband" not in said["unload"]
     assert said["loaded-again"].splitlines() == ["loaded", str(len(HCAS))]
+
+
+def test_an_hca_has_as_many_vfs_as_a_connectx_7(said: typing.Mapping[str, str]) -> None:
+    assert said["many"].splitlines() == ["127", "40", "40", "0000:3c:05.0", "0200:0000:0000:0139", "4: ACTIVE"]
 
 
 def test_the_kernel_found_no_mistake(outcome: hca_guest.Outcome, said: typing.Mapping[str, str]) -> None:
