@@ -75,7 +75,8 @@ _TOLD = "echo '$bus {}' > /sys/module/mlx5_core/parameters/port"
 def _firmware(name: str, what: str, words: str, said: str, before: str, healed: str) -> Fault:
     """The card has it after a reset of it, during which the operator's config daemon stands still."""
     on = f"set -eu\n{_DAEMON.format('STOP')}{_TOLD.format(words)}\n{_ANEW}"
-    return _fault(name, what, on, said, f"set -eu\n{_TOLD.format(before)}\n{_ANEW}{_DAEMON.format('CONT')}", healed)
+    off = f"resume() {{ {_DAEMON.format('CONT').strip()}; }}\ntrap resume EXIT\nset -eu\n{_TOLD.format(before)}\n{_ANEW}"
+    return _fault(name, what, on, said, off, healed)
 
 
 def _lose_at_reset(lab: Lab, target: Target) -> str:
