@@ -14,8 +14,8 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import WHAT
-from ansible_collections.linerate.rdma.plugins.module_utils._check.training import channels
-from ansible_collections.linerate.rdma.plugins.module_utils._check.training.channels import CAUSES, judge_log
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job import channels
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import CAUSES, judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.completions import STATUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (

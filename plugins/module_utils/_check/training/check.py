@@ -2,8 +2,8 @@
 
 """Stage training: did a job use the network that it was given, all of it and no other (row S3.6). Check ids: ``training.*``.
 
-channels.py judges the log alone; here it meets the intent, the pods and the nodes: the HCAs that the channels use are those that the pod got, and each
-rail is used.
+_check/job/channels.py judges the log alone; here it meets the intent, the pods and the nodes: the HCAs that the channels use are those that the pod got,
+and each rail is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..._model.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from ..._model.profiles import attachment_name, carries_rdma, traits
 from ..fleet.hcas_of_fabric import Member, resolve
 from ..fleet.places import by_leaf
-from .channels import judge_log, spans_nodes
+from ..job.channels import judge_log, name_hcas, spans_nodes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,12 +111,7 @@ def _used(log: NcclLog) -> typing.Dict[str, typing.Dict[str, bool]]:
                 if route.via == "Socket" or route.transport != "NET":
                     continue
                 name = names.get((rank.host, rank.pid), {}).get(-1 if route.device is None else route.device)
-                # NCCL's own name of an HCA's second PCI function towards the GPU (Direct NIC)
-                parts = (
-                    [part[:-4] if part.endswith("_dma") else part for part in name.split("+")]
-                    if name
-                    else [f"device {'without a number' if route.device is None else route.device}"]
-                )
+                parts = name_hcas(name) if name else [f"device {'without a number' if route.device is None else route.device}"]
                 found.setdefault(rank.host, {}).update(dict.fromkeys(parts, name is not None))
     return found
 

@@ -128,6 +128,11 @@ def subject_of(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]) 
     return f"{rank.host} rank {rank.rank}" + (f" of communicator {communicator.name}" if communicator else "")
 
 
+def name_hcas(device: str) -> typing.List[str]:
+    """Name the HCAs of a device of NCCL's: of a merged one each, and without NCCL's own mark of an HCA's second PCI function towards the GPU (Direct NIC)."""
+    return [part[: -len("_dma")] if part.endswith("_dma") else part for part in device.split("+")]
+
+
 def way(route: NcclRoute) -> str:
     """As NCCL writes it, without the number of the device: NET/IB/GDRDMA."""
     return f"{route.transport}/{route.via}" + ("/GDRDMA" if route.gpu_direct else "")
@@ -177,7 +182,7 @@ def _communicator(communicator: NcclCommunicator) -> typing.List[Finding]:
         why = f"Nothing is known of rank {_spans(missing)}: the log of their pods is not here, or they write none."
         return [Finding("training.ranks", subject, UNKNOWN, f"{len(seen)} of {size} ranks", expected, why, f"{_WHOLE} {_ON}")]
     if late:
-        why = f"Rank {_numbers(late)} did not say that the initialisation is complete: it failed, it still hangs, or the line is lost."
+        why = f"Rank {spell_numbers(late)} did not say that the initialisation is complete: it failed, it still hangs, or the line is lost."
         return [Finding("training.ranks", subject, UNKNOWN, f"{size - len(late)} of {size} complete", expected, why, f"See the last lines of them. {_WHOLE}")]
     return [ok("training.ranks", subject, f"{size} of {size}", expected)]
 
@@ -190,7 +195,7 @@ def _channels(subject: str, communicator: NcclCommunicator, rank: NcclRank) -> F
         why = "The line that says how many channels the rank has is missing, so it is not known whether all are seen."
         return Finding("training.channels", subject, UNKNOWN, _summary(rank), expected, why, _WHOLE)
     if rank.unseen or not rank.channels:
-        why = f"Nothing is known of channel {_numbers(rank.unseen)}: "
+        why = f"Nothing is known of channel {spell_numbers(rank.unseen)}: "
         if len(rank.unseen) < rank.channels:
             why += "the lines are lost, torn or cut off."
         else:
@@ -198,7 +203,7 @@ def _channels(subject: str, communicator: NcclCommunicator, rank: NcclRank) -> F
         remedy = f"Run a collective in this communicator (NCCL_NVLS_ENABLE=0 for the proof). {_WHOLE}"
         return Finding("training.channels", subject, UNKNOWN, f"{rank.channels - len(rank.unseen)} of {rank.channels} channels", expected, why, remedy)
     if rank.unanswered:
-        why = f"Other ranks say that channel {_numbers(rank.unanswered)} connects them with this one, and its own lines are lost, torn or cut off."
+        why = f"Other ranks say that channel {spell_numbers(rank.unanswered)} connects them with this one, and its own lines are lost, torn or cut off."
         measured = f"{len(rank.unanswered)} of {rank.channels} channels seen from one end only"
         return Finding("training.channels", subject, UNKNOWN, measured, expected, why, _WHOLE)
     return ok("training.channels", subject, f"{rank.channels} of {rank.channels} channels", expected)
@@ -246,7 +251,7 @@ def _gpu_direct(subject: str, over: typing.Sequence[NcclRoute], process: NcclPro
     expected = "GDRDMA on each channel over the network" if wanted else "not asked for"
     if not without:
         return ok("training.gpu_direct", subject, f"GDRDMA on all {sum(route.lines for route in over)} connections over the network", expected)
-    measured = f"none on channel {_numbers(without)}"
+    measured = f"none on channel {spell_numbers(without)}"
     if not wanted:
         return ok("training.gpu_direct", subject, measured, expected)
     used = {route.device for route in over if not route.gpu_direct}
@@ -350,7 +355,7 @@ def _gaps(seen: typing.Sequence[int], size: int) -> typing.List[typing.Tuple[int
     return found
 
 
-def _numbers(values: typing.Sequence[int]) -> str:
+def spell_numbers(values: typing.Sequence[int]) -> str:
     """Ranks or channels: 1, 3-8, and after twelve of them no more."""
     spans: typing.List[typing.Tuple[int, int]] = []
     for value in values:
