@@ -68,6 +68,8 @@ log:
       description:
         - Processes with the network that each one chose, and the devices that it opened.
         - C(oob_interface) is the interface of its out-of-band connections.
+        - C(choices) lists the algorithm that NCCL 2.23 and later chose for each collective and size. It needs C(TUNING) in C(NCCL_DEBUG_SUBSYS).
+        - C(mtus) and C(gid_indexes) are those of its queue pairs. They need C(NET) in C(NCCL_DEBUG_SUBSYS).
       returned: success
       type: list
       elements: dict
@@ -83,6 +85,10 @@ log:
           devices:
             - {index: 0, name: mlx5_21, port: 1, link: IB, rail: null, gpu_direct: true, reasons: []}
           environment: {NCCL_IB_HCA: "=mlx5_21"}
+          choices:
+            - {function: AllReduce, size_bytes: 1073741824, algorithm: RING, protocol: SIMPLE, channels: 16}
+          mtus: [4096]
+          gid_indexes: []
     communicators:
       description: Communicators with their ranks. Ranks without an identity in the log are in a communicator whose C(size) is V(null).
       returned: success

@@ -43,6 +43,24 @@ class NcclDevice:
 
 
 @dataclasses.dataclass(frozen=True)
+class NcclChoice:
+    """What NCCL chose for a collective of one size, which rank 0 writes with NCCL_DEBUG_SUBSYS=TUNING (2.23 and later).
+
+    :ivar function: AllReduce, AllGather, ReduceScatter, Broadcast or Reduce
+    :ivar size_bytes: of the buffer of one rank: of AllGather and ReduceScatter a part of what nccl-tests counts
+    :ivar algorithm: RING, TREE, NVLS, NVLS_TREE, COLLNET_DIRECT, COLLNET_CHAIN or PAT, as NCCL writes it
+    :ivar protocol: LL, LL128 or SIMPLE
+    :ivar channels: over which it runs
+    """
+
+    function: str
+    size_bytes: int
+    algorithm: str
+    protocol: str
+    channels: int
+
+
+@dataclasses.dataclass(frozen=True)
 class NcclProcess:
     """A process of the job.
 
@@ -55,6 +73,9 @@ class NcclProcess:
     :ivar without_ib: why it could not take InfiniBand or RoCE; empty where the log does not say
     :ivar devices: of the network that it chose
     :ivar environment: variables that NCCL says it read
+    :ivar choices: what it chose for each collective and size
+    :ivar mtus: of its queue pairs, in bytes, as NCCL writes them with NCCL_DEBUG_SUBSYS=NET
+    :ivar gid_indexes: of its queue pairs on RoCE, likewise
     """
 
     host: str
@@ -67,6 +88,9 @@ class NcclProcess:
     without_ib: str = ""
     devices: typing.Tuple[NcclDevice, ...] = ()
     environment: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    choices: typing.Tuple[NcclChoice, ...] = ()
+    mtus: typing.Tuple[int, ...] = ()
+    gid_indexes: typing.Tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

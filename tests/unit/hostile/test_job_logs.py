@@ -153,7 +153,7 @@ def test_a_log_of_too_many_processes_is_refused_with_their_number(monkeypatch: p
     with pytest.raises(ParseError) as refused:
         parse(FORGED["processes"](number) for number in range(1000))
     assert str(refused.value) == (
-        "NCCL's log: '222 characters up to line 6 with 5 threads of 6 processes, and 0 ranks' is not what NCCL writes about so many: "
+        "NCCL's log: '185 characters up to line 5 with 4 threads of 4 processes, and 0 ranks' is not what NCCL writes about so many: "
         "some program of the job forges lines. Give the log of one job, as NCCL wrote it"
     )
 

@@ -14,7 +14,7 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, NcclRank
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclChoice, NcclLog, NcclRank
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_problem import Completion, classify, completion
@@ -523,3 +523,77 @@ def test_file_of_any_bytes(tmp_path: pathlib.Path) -> None:
 def test_file_that_is_not_there(tmp_path: pathlib.Path) -> None:
     with pytest.raises(RdmaError, match=r"none can't be read: No such file"):
         list(read_lines([str(tmp_path / "none")]))
+
+
+# what NCCL chose
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        (
+            "all_reduce-info",
+            [("AllReduce", 1 << 20, "RING", "LL", 24), ("AllReduce", 1 << 24, "RING", "SIMPLE", 24), ("AllReduce", 1 << 28, "RING", "SIMPLE", 24)],
+        ),
+        ("mpi-hosts", [("AllReduce", 1 << 20, "RING", "SIMPLE", 2), ("AllReduce", 1 << 23, "RING", "SIMPLE", 2), ("AllReduce", 1 << 26, "RING", "SIMPLE", 2)]),
+    ],
+)
+def test_algorithms_of_a_test(name: str, choices: typing.List[typing.Tuple[str, int, str, str, int]]) -> None:
+    log = parse(read_lines([str(FIXTURES.parent / "nccl-tests" / f"{name}.txt")]))
+    (writer,) = [process for process in log.processes if process.choices]
+    assert [item for item in writer.choices if item.size_bytes in {size for _name, size, *_rest in choices}] == [NcclChoice(*choice) for choice in choices]
+
+
+def test_algorithms_of_one_rank_of_an_all_gather() -> None:
+    log = parse(read_lines([str(FIXTURES.parent / "nccl-tests" / "mpi-tagged.txt")]))
+    sizes = {item.size_bytes for process in log.processes for item in process.choices}
+    # the test prints 1 MiB and 16 MiB for its two ranks
+    assert {1 << 19, 1 << 23} <= sizes
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "AllReduce: 8 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..128}",
+        "AllReduce: 8 Bytes -> Algo RING proto LL channel{Lo..Hi}={3..2}",
+        "AllReduce: 8 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1",
+        "AllReduce: 8 Bytes -> Algo ring proto LL channel{Lo..Hi}={0..1}",
+        "AllReduce: 8 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1} and more",
+    ],
+)
+def test_no_algorithm(line: str) -> None:
+    (process,) = parse_text(f"{HEAD}Using network IB\n{HEAD}{line}\n").processes
+    assert process.choices == ()
+
+
+def test_an_algorithm_with_its_communicator() -> None:
+    line = "AllReduce: 8589934592 Bytes -> Algo NVLS_TREE proto SIMPLE channel{Lo..Hi}={0..15} comm 0x55a7a339db50"
+    (process,) = parse_text(f"{HEAD}Using network IB\n{HEAD}{line}\n{HEAD}{line}\n").processes
+    assert process.choices == (NcclChoice("AllReduce", 1 << 33, "NVLS_TREE", "SIMPLE", 16),)
+
+
+def test_more_algorithms_than_are_told_apart() -> None:
+    lines = [f"{HEAD}Using network IB\n", *(f"{HEAD}AllReduce: {size} Bytes -> Algo RING proto LL channel{{Lo..Hi}}={{0..1}}\n" for size in range(1500))]
+    (process,) = parse(lines).processes
+    assert len(process.choices) == 1000
+
+
+@pytest.mark.parametrize(
+    ("line", "mtus", "gids"),
+    [
+        # NVIDIA/nccl issue 1052, and the forms of 2.28 and 2.30
+        ("NET/IB: Dev 0 Port 1 qpn 58 mtu 3 GID 3 (0/A10B0A0AFFFF0000)", (1024,), (3,)),
+        ("NET/IB: NCCL Dev 1 IbDev 1 Port 1 qpn 300 mtu 5 LID 7 subnet-prefix 33022  FLID 0 fifoRkey=0x1 fifoLkey=0x1", (4096,), ()),
+        (
+            "NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 300 mtu 5 query_ece={supported=1, vendor_id=0x15b3, options=0x30000002, comp_mask=0x0} "
+            "GID 3 (0/A10B0A0AFFFF0000) fifoRkey=0x1 fifoLkey=0x1",
+            (4096,),
+            (3,),
+        ),
+        ("NET/IB: Dev 0 Port 1 qpn 58 mtu 9 GID 3 (0/A10B0A0AFFFF0000)", (), ()),
+        ("NET/IB: Dev 0 Port 1 qpn 58 mtu 3", (), ()),
+    ],
+)
+def test_queue_pairs(line: str, mtus: typing.Tuple[int, ...], gids: typing.Tuple[int, ...]) -> None:
+    (process,) = parse_text(f"{HEAD}Using network IB\n{HEAD}{line}\n").processes
+    assert (process.mtus, process.gid_indexes) == (mtus, gids)

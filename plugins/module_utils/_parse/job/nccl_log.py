@@ -22,7 +22,7 @@ import re
 import typing
 
 from ..._model.errors import ParseError
-from ..._model.nccl import MOST_CHANNELS, RANKS, NcclCommunicator, NcclDevice, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
+from ..._model.nccl import MOST_CHANNELS, RANKS, NcclChoice, NcclCommunicator, NcclDevice, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
 from ..limits import MIB
 from ..pods import libibverbs
 from .nccl_problem import classify, completion
@@ -65,6 +65,12 @@ _DISTANCE = re.compile(
     r"GPU Direct RDMA Disabled for GPU.{1,80}?(?:HCA |NET/[0-9]{1,9}-)([0-9a-f]{1,16}).{0,60}?\(.{0,60}?"
     r"(distance [0-9]{1,9} > [0-9]{1,9})\)"
 )
+_CHOICE = re.compile(
+    r"(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce): ([0-9]{1,15}) Bytes -> Algo ([A-Z][A-Z0-9_]{1,20}) proto ([A-Z0-9]{1,10}) "
+    r"channel\{Lo\.\.Hi\}=\{([0-9]{1,3})\.\.([0-9]{1,3})\}(?: comm 0x[0-9a-f]{1,16})?"
+)
+_QUEUE_PAIR = re.compile(r"NET/IB ?: (?:NCCL )?(?:Merged)?Dev [0-9]{1,5} (?:IbDev [0-9]{1,5} )?Port [0-9]{1,3} qpn [0-9]{1,9} mtu ([1-5]) (.{1,500})")
+_GID = re.compile(r"(?:query_ece=\{[^{}]{1,200}\} )?GID ([0-9]{1,3}) \(.{1,200}")
 _SET = re.compile(r"(NCCL_[A-Z0-9_]{1,100}) set(?: by environment)? to (.{1,500}?)\.?")
 
 _SIDES: typing.Dict[typing.Optional[str], typing.Literal["send", "receive", ""]] = {"send": "send", "receive": "receive", None: ""}
@@ -79,7 +85,7 @@ _RECENT = 256
 #: signs of the name of a communicator: that of one that was split off has the name of the other in it
 _LONGEST_NAME = 200
 #: bytes of memory of CPython for each thing that is kept of a log, with its share of the result and of the data that a module makes of that
-_OF_THREAD, _OF_PROCESS, _OF_RANK, _OF_ROUTE, _OF_DEVICE, _OF_CHANNEL = 300, 1700, 2900, 1000, 300, 16
+_OF_THREAD, _OF_PROCESS, _OF_RANK, _OF_ROUTE, _OF_DEVICE, _OF_CHOICE, _OF_CHANNEL = 300, 2100, 2900, 1000, 300, 1000, 16
 #: bytes for each character of the log that all of these may take, and bytes for a log of any length. A process that is no forgery writes some thousand
 #: characters for each of its ranks
 _GROWTH, _LEAST = 8, 128 * MIB
@@ -208,7 +214,10 @@ class _Rank:
 
 @dataclasses.dataclass
 class _Process:
-    """:ivar ranks: in the order in which they said who they are, and for the rest of what a line may ask, of each the last
+    """:ivar choices: None as long as there is none: most processes write none
+    :ivar mtus: a mask of their numbers by verbs, of which 1 is 256 bytes and 5 is 4096
+    :ivar gid_indexes: a mask
+    :ivar ranks: in the order in which they said who they are, and for the rest of what a line may ask, of each the last
     :ivar strays: by rank, what no communicator that is known so far can have written
     """
 
@@ -224,6 +233,9 @@ class _Process:
     direct: typing.Dict[typing.Tuple[str, int], typing.Tuple[bool, str]] = dataclasses.field(default_factory=dict)
     distances: typing.Dict[int, typing.Dict[str, None]] = dataclasses.field(default_factory=dict)
     environment: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    choices: typing.Optional[typing.Dict[NcclChoice, None]] = None
+    mtus: int = 0
+    gid_indexes: int = 0
     ranks: typing.List[_Rank] = dataclasses.field(default_factory=list)
     by_rank: typing.Dict[int, typing.List[_Rank]] = dataclasses.field(default_factory=dict)
     in_making: typing.Dict[typing.Tuple[str, int], _Rank] = dataclasses.field(default_factory=dict)
@@ -253,6 +265,9 @@ class _Process:
             self.without_ib,
             tuple(self._device(network, found[index]) for index in sorted(found)),
             self.environment,
+            tuple(self.choices or ()),
+            tuple(128 << number for number in _bits(self.mtus)),
+            _bits(self.gid_indexes),
         )
 
     def _device(self, network: str, device: NcclDevice) -> NcclDevice:
@@ -306,6 +321,7 @@ class _Reader:
             "NCCL": self._version,
             "RCCL": self._version,
             "Failed": self._verbs,
+            **dict.fromkeys(("AllReduce:", "AllGather:", "ReduceScatter:", "Broadcast:", "Reduce:"), self._choice),
         }
 
     def read(self, lines: typing.Iterable[str]) -> None:
@@ -565,6 +581,16 @@ class _Reader:
         if version and len(self._versions) < _MOST:
             self._versions[version] = None
 
+    def _choice(self, thread: _Thread, message: str) -> None:
+        found = _CHOICE.fullmatch(message)
+        if found is None or int(found[6]) < int(found[5]) or int(found[6]) >= MOST_CHANNELS:
+            return
+        choice = NcclChoice(found[1], int(found[2]), found[3], found[4], int(found[6]) - int(found[5]) + 1)
+        choices = thread.process.choices = thread.process.choices or {}
+        if choice not in choices and len(choices) < _MOST:
+            self._keep(_OF_CHOICE)
+            choices[choice] = None
+
     def _environment(self, process: _Process, message: str) -> None:
         found = _SET.fullmatch(message)
         if found and len(process.environment) < _MOST:
@@ -586,9 +612,13 @@ class _Reader:
         elif message == "NET/IB : No device found.":
             process.without_ib = "no RDMA device found"
         else:
-            made = _MADE.fullmatch(message)
+            made, pair = _MADE.fullmatch(message), _QUEUE_PAIR.fullmatch(message)
             if made:
                 process.devices.setdefault("IB", {})[int(made[1])] = NcclDevice(int(made[1]), made[2])
+            elif pair:
+                process.mtus |= 1 << int(pair[1])
+                gid = _GID.fullmatch(pair[2])
+                process.gid_indexes |= 1 << int(gid[1]) if gid else 0
 
     def _warn(self, before: str, message: str) -> None:
         head = _HEAD.fullmatch(before)
