@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Is a proven figure what it should be? Check ids: ``collectives.bandwidth`` and, where it is not, ``collectives.cause``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.findings import FAIL, PASS, UNKNOWN, Finding, ok
+from ..._model.nccl import NcclChoice, NcclLog
+from ..._model.nccl_tests import NcclTestRow, NcclTests
+from ..job.nccl_run import cut_to_run, group_by_process
+from .causes import Surroundings, find_causes
+from .floor import LEAST_BYTES, Algorithm, Floor, name_algorithm
+from .proof import Proof, count_nodes, count_rows
+
+#: by which a figure may be above its bound: the rails were measured at another time
+_ABOVE = 1.05
+_FUNCTIONS = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "broadcast": "Broadcast", "reduce": "Reduce"}
+#: of which NCCL counts what one rank has, and the test what all have
+_OF_A_RANK = ("all_gather", "reduce_scatter")
+
+
+@dataclasses.dataclass(frozen=True)
+class ExpectedBusbw:
+    """A floor of somebody's own in the place of the derived one.
+
+    :ivar gbs: bus bandwidth, in GB/s
+    :ivar reason: for a reader
+    """
+
+    gbs: float
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """The figure of a run that is held against the floor: of the fastest large message.
+
+    :ivar bus_gbs: the mean of both places, in GB/s
+    :ivar choice: what NCCL chose for it; None where the log does not say
+    """
+
+    size_bytes: int
+    bus_gbs: float
+    choice: typing.Optional[NcclChoice] = None
+
+
+def pick_figure(log: NcclLog, run: NcclTests, proof: Proof) -> typing.Optional[Figure]:
+    """Return the figure of a proven run; None where no message is large enough, or nothing counts.
+
+    :param log: that the run was proven by
+    """
+    large = [row for row in count_rows(run, proof) if row.size_bytes >= LEAST_BYTES and row.figures]
+    if not large:
+        return None
+    row = max(large, key=_mean)
+    return Figure(row.size_bytes, _mean(row), _choice(log, run, row.size_bytes))
+
+
+def _mean(row: NcclTestRow) -> float:
+    return sum(figure.bus_gbs for figure in row.figures) / len(row.figures)
+
+
+def _choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[NcclChoice]:
+    """Return what NCCL chose for a size; None where the log does not say, or ranks of several communicators chose differently."""
+    own, _silent = cut_to_run(log, run, group_by_process(log))
+    keys = {(rank.host, rank.pid) for communicator in own.communicators for rank in communicator.ranks}
+    sizes = {communicator.size or 1 for communicator in own.communicators} if run.collective in _OF_A_RANK else {1}
+    found = {
+        choice
+        for process in own.processes
+        if (process.host, process.pid) in keys
+        for choice in process.choices
+        if choice.function == _FUNCTIONS.get(run.collective) and any(choice.size_bytes * size == size_bytes for size in sizes)
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def algorithm_of(figure: Figure, log: NcclLog) -> typing.Optional[Algorithm]:
+    """Return the algorithm of a figure; None where the log does not say it."""
+    nodes = max(map(count_nodes, log.communicators), default=0)
+    return name_algorithm(figure.choice.algorithm, nodes) if figure.choice else None
+
+
+def judge_figure(
+    subject: str,
+    log: NcclLog,
+    run: NcclTests,
+    proof: Proof,
+    floor: typing.Optional[Floor],
+    seen: Surroundings,
+    wanted: typing.Optional[ExpectedBusbw] = None,
+) -> typing.Tuple[Finding, ...]:
+    """Return the finding on the figure of a run and, where it is too slow, on what may be the cause.
+
+    :param subject: of the group
+    :param floor: derived; None where no formula is known
+    :param wanted: in its place
+    """
+    check = "collectives.bandwidth"
+    asked = wanted.gbs if wanted else floor.floor_gbs if floor else None
+    how = f"{wanted.gbs:.1f} GB/s, by the intent: {wanted.reason}" if wanted else f"{floor.floor_gbs:.1f} GB/s ({floor.how})" if floor else "a floor"
+    if proof.status != PASS:
+        why = "No figure counts without the proof of its network; see the other findings of this run."
+        return (Finding(check, subject, UNKNOWN, "not proven", how, why, "Mend what these name, and run it again."),)
+    figure = pick_figure(log, run, proof)
+    if figure is None:
+        why = f"No message has {LEAST_BYTES >> 30} GiB or more, and smaller ones don't fill the links."
+        return (Finding(check, subject, UNKNOWN, "small messages alone", how, why, "Run it up to 8 GiB (-e 8G), as far as the GPUs' memory goes."),)
+    measured = f"{figure.bus_gbs:.1f} GB/s with {figure.size_bytes / (1 << 30):g} GiB" + (f", {figure.choice.algorithm}" if figure.choice else "")
+    if asked is None:
+        why = "No formula is known for this collective and algorithm."
+        return (Finding(check, subject, UNKNOWN, measured, how, why, "Say what is expected, with a reason: expected_busbw."),)
+    if floor is not None and figure.bus_gbs > _ABOVE * floor.most_gbs:
+        why = f"The links carry {floor.most_gbs:.1f} GB/s: part of it went another way, the values are wrong, or the rails were busy when they were measured."
+        remedy = "See #wrong, NCCL_MNNVL_ENABLE and the ways of the channels; measure the rails again on an idle fabric."
+        return (Finding(check, subject, UNKNOWN, measured, how, why, remedy),)
+    if figure.bus_gbs >= asked:
+        return (ok(check, subject, measured, how),)
+    own, _silent = cut_to_run(log, run, group_by_process(log))
+    causes = find_causes(subject, own, figure.choice, seen)
+    why = f"{figure.bus_gbs / asked:.0%} of what the links of this cluster allow. {causes[0].why}"
+    remedy = causes[0].remedy + (f" {len(causes) - 1} more may be the cause: collectives.cause." if len(causes) > 1 else "")
+    return (Finding(check, subject, FAIL, measured, how, why, remedy), *causes)
