@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether what is wanted of collectives can be meant. Pure: what the loader can't see."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.collectives import Collectives
+from ..._model.intent import Fabric
+from ..._model.profiles import carries_rdma
+from .floor import LEAST_BYTES
+
+#: share below which a floor tells nothing: one rail less of eight, and a quarter for what a collective costs
+_LEAST_SHARE = 0.5
+#: seconds that a run of 20 iterations of 8 GiB takes at least, with the start of its ranks
+_LEAST_SECONDS = 30
+_MOST_GPUS = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Mistake:
+    """Something that can't be meant.
+
+    :ivar key: below rdma_cluster.collectives
+    """
+
+    key: str
+    measured: str
+    expected: str
+    why: str
+    remedy: str
+
+
+def find_mistakes(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Tuple[Mistake, ...]:
+    """Return what can't be meant, key by key."""
+    return (*_of_fabric(wanted, fabrics), *_of_run(wanted), *_of_floors(wanted))
+
+
+def pick_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Optional[Fabric]:
+    """Return the fabric that is meant; None where none is, or it is not said which."""
+    found = [fabric for fabric in fabrics if carries_rdma(fabric) and wanted.fabric in (None, fabric.name)]
+    return found[0] if len(found) == 1 else None
+
+
+def _of_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Iterator[Mistake]:
+    names = [fabric.name for fabric in fabrics if carries_rdma(fabric)]
+    fabric = pick_fabric(wanted, fabrics)
+    if fabric is None:
+        why = "A figure is held against the rails of one fabric, and a fabric without RDMA has none."
+        measured = wanted.fabric or f"{len(names)} fabrics with RDMA"
+        yield Mistake("fabric", measured, ", ".join(names) or "a fabric with RDMA", why, "Name one of them.")
+        return
+    rails = fabric.select.hcas_per_node
+    if not 1 <= wanted.gpus_per_node <= _MOST_GPUS:
+        yield Mistake("gpus_per_node", str(wanted.gpus_per_node), f"1 to {_MOST_GPUS}", "It is the number of ranks of a node.", "Give the GPUs of a node.")
+    elif wanted.gpus_per_node % rails:
+        why = f"The {rails} rails of a node would carry different numbers of GPUs, and rail by rail there would be groups without a rail."
+        yield Mistake("gpus_per_node", str(wanted.gpus_per_node), f"a multiple of {rails}", why, "Give a multiple of hcas_per_node.")
+
+
+def _of_run(wanted: Collectives) -> typing.Iterator[Mistake]:
+    for key, value in (("image", wanted.image), ("cpu", wanted.cpu), ("memory", wanted.memory)):
+        if not value.strip():
+            yield Mistake(key, "empty", "a value", "Each node gets a pod of it.", f"Give {key}.")
+    if not wanted.tests or len(set(wanted.tests)) != len(wanted.tests):
+        why = "Without a test nothing is proven, and one that is there twice tells no more."
+        yield Mistake("tests", ", ".join(wanted.tests) or "none", "each test once", why, "Begin with all_reduce.")
+    if wanted.most_bytes < LEAST_BYTES:
+        why = "Smaller messages don't fill the links, so that no figure could be held against them."
+        yield Mistake("most_bytes", str(wanted.most_bytes), f"{LEAST_BYTES} at least", why, "Give 8589934592 (8 GiB), as far as the GPUs' memory goes.")
+    if wanted.seconds < _LEAST_SECONDS:
+        yield Mistake("seconds", str(wanted.seconds), f"{_LEAST_SECONDS} at least", "No run ends sooner.", "Give 300.")
+    if not wanted.program_folder.startswith("/"):
+        yield Mistake("program_folder", wanted.program_folder, "a path from /", "It is where the programs are in the image.", "Give the whole path.")
+
+
+def _of_floors(wanted: Collectives) -> typing.Iterator[Mistake]:
+    # not a number compares with nothing
+    if wanted.share is not None and not _LEAST_SHARE <= wanted.share <= 1:
+        why = "Above 1 no run could reach it; with less than half of the links' rate a broken cluster would pass."
+        yield Mistake("share", f"{wanted.share:g}", f"{_LEAST_SHARE:g} to 1", why, "Leave it out, or name a floor with its reason: expected_busbw.")
+    seen = set()
+    for place, item in enumerate(wanted.expected_busbw):
+        key = f"expected_busbw[{place}]"
+        if not 0 < item.gbs < 1e5:
+            yield Mistake(f"{key}.gbs", f"{item.gbs:g}", "GB/s above 0", "It is the bus bandwidth that nccl-tests prints.", "Give it in GB/s.")
+        if len(item.reason.split()) < 2:
+            why = "The report prints it to those who have to trust the run."
+            yield Mistake(f"{key}.reason", item.reason or "none", "why this floor", why, "Say it in some words.")
+        if item.nodes is not None and item.nodes < 2:
+            yield Mistake(f"{key}.nodes", str(item.nodes), "2 at least", "One node sends nothing over the network.", "Leave it out, or give 2 or more.")
+        if item.test not in wanted.tests:
+            yield Mistake(f"{key}.test", item.test, ", ".join(wanted.tests), "This test is not run.", "Add it to tests, or remove the floor.")
+        if (item.test, item.nodes) in seen:
+            yield Mistake(key, f"{item.test} of {item.nodes or 'all'} nodes", "each once", "Two floors for the same groups.", "Keep one of them.")
+        seen.add((item.test, item.nodes))
