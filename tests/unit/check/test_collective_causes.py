@@ -120,7 +120,11 @@ def test_the_public_case_is_not_green_and_names_what_was_not_measured() -> None:
 
 
 def test_the_public_case_with_what_the_nodes_show() -> None:
-    rows = {"acs": (Reading("redirected", ("0000:15:00.0",)),), "governor": (Reading("powersave"),), "gpu_slowed": (Reading("none"),)}
+    rows: typing.Dict[str, typing.Tuple[Reading, ...]] = {
+        "acs": (Reading("redirected", ("0000:15:00.0",)),),
+        "governor": (Reading("powersave"),),
+        "gpu_slowed": (Reading("none"),),
+    }
     seen = dataclasses.replace(SEEN, roce=Roce(), tunings={HOSTS[0]: NodeTuning(rows), HOSTS[1]: NodeTuning()})
     bandwidth, acs, governor = judge(row(8 * GIB, 231.0), job=PUBLIC, seen=seen)
     assert bandwidth.status == FAIL and "halves the rate of GPUDirect RDMA" in bandwidth.why and "1 more may be the cause" in bandwidth.remedy
@@ -244,6 +248,12 @@ def test_a_way_by_the_gpu_of_another_rank() -> None:
 def test_a_collective_on_a_part_of_its_channels() -> None:
     (cause,) = causes(choice=NcclChoice("AllReduce", 8 * GIB, "RING", "SIMPLE", 4))
     assert cause.measured == "4 of 16 channels" and "part of its channels" in cause.why
+
+
+def test_what_the_run_sets_itself_is_no_cause() -> None:
+    job = says("NCCL_ALGO set by environment to Ring.", "NCCL_NVLS_ENABLE set by environment to 0.")
+    assert causes(job)[0].measured == "NCCL_ALGO=Ring, NCCL_NVLS_ENABLE=0"
+    assert causes(job, dataclasses.replace(SEEN, set_by_run=frozenset({"NCCL_ALGO", "NCCL_NVLS_ENABLE"})))[0].measured == "none found"
 
 
 def test_sound_runs_have_no_cause() -> None:

@@ -74,7 +74,8 @@ def test_leaves_of_a_fabric_optimised_for_rails() -> None:
     places = {f"node-{number}": {rail: f"leaf-{number // 2}-{rail}" for rail in range(2)} for number in range(4)}
     assert group_by_leaves(places) == {"leaf-0-0 + leaf-0-1": ("node-0", "node-1"), "leaf-1-0 + leaf-1-1": ("node-2", "node-3")}
     assert group_by_leaves({"x": {0: "a", 1: "a"}, "y": {0: "a", 1: "a"}}) == {"a": ("x", "y")}
-    for wrong in ({"x": {}}, {"x": {0: ""}}):
+    mistakes: typing.Tuple[typing.Dict[str, typing.Dict[int, str]], ...] = ({"x": {}}, {"x": {0: ""}})
+    for wrong in mistakes:
         with pytest.raises(ValueError, match="leaf of x is not known"):
             group_by_leaves(wrong)
 

@@ -57,6 +57,7 @@ class Surroundings:
     :ivar adaptive_routing: the switches spread packets of one flow over their links; None where that is not known
     :ivar from_gpu_memory: the rates of the rails were measured from the GPUs' memory; None where they were not measured
     :ivar rails_gbs: bus bandwidth of each rail alone, where it was run rail by rail, in GB/s
+    :ivar set_by_run: variables that the run sets itself
     """
 
     hcas: typing.Mapping[str, typing.Mapping[str, UsedHca]] = dataclasses.field(default_factory=dict)
@@ -66,6 +67,7 @@ class Surroundings:
     adaptive_routing: typing.Optional[bool] = None
     from_gpu_memory: typing.Optional[bool] = None
     rails_gbs: typing.Mapping[int, float] = dataclasses.field(default_factory=dict)
+    set_by_run: typing.FrozenSet[str] = frozenset()
 
 
 def find_causes(subject: str, log: NcclLog, choice: typing.Optional[NcclChoice], seen: Surroundings) -> typing.Tuple[Finding, ...]:
@@ -91,7 +93,7 @@ def find_causes(subject: str, log: NcclLog, choice: typing.Optional[NcclChoice],
         *_traffic_class(own, seen),
         *_queue_pairs(own, seen),
         *_adaptive_routing(own, seen),
-        *_settings(own),
+        *_settings(own, seen),
         *_gpu_memory(subject, seen),
     ]
     return tuple(found) or (_nothing(subject),)
@@ -301,10 +303,15 @@ def _adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surrounding
         yield _cause(_named(sorted(off)) or "links between switches", measured, "adaptive routing between leaves", why, remedy)
 
 
-def _settings(processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Finding]:
+def _settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
     """What somebody has set in place of NCCL's own choice."""
     for names, why in ((_SIZES, "sizes of buffers and chunks"), (_CHOICES, "way and algorithm")):
-        said = {f"{name}={process.environment[name]}": None for process in processes for name in names if name in process.environment}
+        said = {
+            f"{name}={process.environment[name]}": None
+            for process in processes
+            for name in names
+            if name in process.environment and name not in seen.set_by_run
+        }
         if said:
             text = f"NCCL's own choice of {why} is set aside; settings outlive the version and the machine that they were found on."
             yield _cause("job", _named(said), "not set", text, "Run it once without these, and keep those that help.")
