@@ -133,8 +133,8 @@ PARTS = (
     Part(
         "tests without a lab",
         CHECK,
-        (PYTHON, "-m", "dev.unit", "-n", "auto", "-m", "not processes", "tests/unit"),
-        ("tests/unit, but for those with the marker processes",),
+        (PYTHON, "-m", "dev.unit", "-n", "auto", "-m", "not processes and not thorough", "tests/unit"),
+        ("tests/unit, but for those with the markers processes or thorough",),
     ),
     Part("linters that take longer", ALL, (PYTHON, "-m", "dev.lint", ALL), _linters(ALL)),
     Part("ansible-test", TEST, (PYTHON, "-m", "dev.sanity", TEST), _releases(TEST), MEANWHILE),
@@ -167,6 +167,12 @@ PARTS = (
         ALL,
         (PYTHON, "-m", "dev.unit", "-m", "processes and thorough", *_processes()),
         ("tests/unit: those with the markers processes and thorough, which start a benchmark",),
+    ),
+    Part(
+        "many drawn faults",
+        ALL,
+        (PYTHON, "-m", "dev.unit", "-n", "auto", "-m", "thorough and not processes", "tests/unit/schedule"),
+        ("tests/unit/schedule: those with the marker thorough, which draw the faults of many fleets",),
     ),
     Part(
         "property tests with more examples",
