@@ -11,8 +11,9 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import Surroundings, UsedHca, find_causes
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure, Shape, expect
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import ExpectedBusbw, algorithm_of, judge_figure, pick_figure
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import Figure, algorithm_of, judge_figure, judge_inside, pick_figure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import Wanted, prove_run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import ExpectedBusbw
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclChoice, NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
@@ -99,11 +100,24 @@ def test_a_figure_that_wrong_values_make_is_none() -> None:
 
 
 def test_the_intent_has_its_own_floor_with_a_reason() -> None:
-    wanted = ExpectedBusbw(240.0, "half of the rails are for storage")
+    wanted = ExpectedBusbw("all_reduce", 240.0, "half of the rails are for storage")
     (finding,) = judge(row(8 * GIB, 241.0), wanted=wanted)
     assert finding.status == PASS and finding.expected == "240.0 GB/s, by the intent: half of the rails are for storage"
     assert judge(row(8 * GIB, 239.0), wanted=wanted)[0].status == FAIL
     assert judge(row(8 * GIB, 239.0), wanted=wanted, floor=None)[0].status == FAIL
+
+
+def test_nodes_are_held_against_their_like() -> None:
+    figures = {f"node-{number}": Figure(8 * GIB, bus) for number, bus in enumerate((370.0, 372.0, 340.0, 371.0))}
+    findings = judge_inside(figures)
+    assert [(finding.subject, finding.status) for finding in findings] == [("node-0", PASS), ("node-1", PASS), ("node-2", FAIL), ("node-3", PASS)]
+    assert findings[2].measured == "340.0 GB/s with 8 GiB" and findings[2].expected == "344.6 GB/s (0.93 of the median of 4 nodes)"
+    assert "nvlink" in findings[2].remedy
+    # two nodes are no measure for each other, unless the intent is
+    two = {name: figures[name] for name in ("node-0", "node-2")}
+    assert {finding.status for finding in judge_inside(two)} == {PASS} and judge_inside({}) == ()
+    wanted = ExpectedBusbw("all_reduce", 350.0, "as the first rack")
+    assert [finding.status for finding in judge_inside(two, wanted)] == [PASS, FAIL]
 
 
 # a case like NVIDIA/nccl#2409: 231 GB/s of 470, each rail at line rate by ib_write_bw from the host's memory, GPUDirect RDMA on, 8 queue pairs

@@ -261,6 +261,11 @@ def rail_by_rail() -> typing.Tuple[str, NcclTests]:
 
 def test_rail_by_rail_is_proven_by_the_slowest_group() -> None:
     text, run = rail_by_rail()
-    proof = prove_run(nccl_log.parse_text(text), run, dataclasses.replace(TWO_NODES, slowest_group=True, ranks=2))
+    wanted = dataclasses.replace(TWO_NODES, slowest_group=True, groups=2, ranks=2)
+    proof = prove_run(nccl_log.parse_text(text), run, wanted)
     assert not_passed(proof) == [] and len(proof.channels) == 16
     assert [finding.check for finding in not_passed(prove_run(nccl_log.parse_text(text), run, TWO_NODES))] == ["collectives.groups"]
+    # a list of ranks that is cut off does not say that there is another group
+    lines = [line for line in text.splitlines(keepends=True) if ":101:" not in line]
+    cut = dataclasses.replace(run, ranks=run.ranks[:1])
+    assert "1 groups in the log" in {finding.measured for finding in not_passed(prove_run(nccl_log.parse(lines), cut, wanted))}

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 import typing
 
+from ..._model.collectives import ExpectedBusbw
 from ..._model.findings import FAIL, PASS, UNKNOWN, Finding, ok
 from ..._model.nccl import NcclChoice, NcclLog
 from ..._model.nccl_tests import NcclTestRow, NcclTests
@@ -17,21 +19,13 @@ from .proof import Proof, count_nodes, count_rows
 
 #: by which a figure may be above its bound: the rails were measured at another time
 _ABOVE = 1.05
+#: of the median of the nodes, below which the inside of one is slow: NVIDIA's bring-up procedure looks at what is below 0.93 of the best
+_LIKE = 0.93
+#: nodes, from which on a median says something
+_SEVERAL = 3
 _FUNCTIONS = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "broadcast": "Broadcast", "reduce": "Reduce"}
 #: of which NCCL counts what one rank has, and the test what all have
 _OF_A_RANK = ("all_gather", "reduce_scatter")
-
-
-@dataclasses.dataclass(frozen=True)
-class ExpectedBusbw:
-    """A floor of somebody's own in the place of the derived one.
-
-    :ivar gbs: bus bandwidth, in GB/s
-    :ivar reason: for a reader
-    """
-
-    gbs: float
-    reason: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,3 +118,25 @@ def judge_figure(
     why = f"{figure.bus_gbs / asked:.0%} of what the links of this cluster allow. {causes[0].why}"
     remedy = causes[0].remedy + (f" {len(causes) - 1} more may be the cause: collectives.cause." if len(causes) > 1 else "")
     return (Finding(check, subject, FAIL, measured, how, why, remedy), *causes)
+
+
+def judge_inside(figures: typing.Mapping[str, Figure], wanted: typing.Optional[ExpectedBusbw] = None) -> typing.Tuple[Finding, ...]:
+    """Return a finding on each node alone: by a floor of the intent, else by its like. NVLink and PCIe have no stage that would measure them.
+
+    :param figures: proven ones, by node; all of one test
+    """
+    check, usual = "collectives.inside", statistics.median(figure.bus_gbs for figure in figures.values()) if figures else 0.0
+    asked = wanted.gbs if wanted else _LIKE * usual
+    how = f"{asked:.1f} GB/s, by the intent: {wanted.reason}" if wanted else f"{asked:.1f} GB/s ({_LIKE:g} of the median of {len(figures)} nodes)"
+    findings = []
+    for node, figure in figures.items():
+        measured = f"{figure.bus_gbs:.1f} GB/s with {figure.size_bytes / (1 << 30):g} GiB"
+        if figure.bus_gbs < asked:
+            why = "The GPUs of this node exchange data slower than those of the others, before any network: an NVLink, a throttled GPU, or another topology."
+            remedy = "See nvidia-smi nvlink -s, nvidia-smi -q -d PERFORMANCE and nvidia-smi topo -m of this node beside another one."
+            findings.append(Finding(check, node, FAIL, measured, how, why, remedy))
+        elif wanted is None and len(figures) < _SEVERAL:
+            findings.append(ok(check, node, measured, f"nothing: {len(figures)} nodes are no measure for each other"))
+        else:
+            findings.append(ok(check, node, measured, how))
+    return tuple(findings)

@@ -37,7 +37,8 @@ class Wanted:
     :ivar gpu_direct: each channel over the network must be GPUDirect RDMA
     :ivar shared_memory: GPUs of a node may exchange data through the host's memory: there is neither NVLink nor PCIe between them that they may use
     :ivar multi_node_nvlink: channels between nodes may use NVLink (MNNVL): then the figure is none of the network
-    :ivar slowest_group: the test was started with -a 3, so that its figure is that of the slowest group (NCCL_TESTS_SPLIT)
+    :ivar groups: communicators that the run must have: of NCCL_TESTS_SPLIT several
+    :ivar slowest_group: the test was started with -a 3, so that its figure is that of the slowest group
     """
 
     nodes: int
@@ -47,6 +48,7 @@ class Wanted:
     gpu_direct: bool = True
     shared_memory: bool = False
     multi_node_nvlink: bool = False
+    groups: int = 1
     slowest_group: bool = False
 
 
@@ -95,7 +97,7 @@ def prove_run(log: NcclLog, run: NcclTests, wanted: Wanted) -> Proof:
     own, silent = cut_to_run(log, run, group_by_process(log))
     test = run.collective or "test"
     verdicts = tuple(verdict for communicator in own.communicators for verdict in _judge_channels(communicator, own, wanted))
-    findings = [_figures(test, run, own), _groups(test, run, wanted)]
+    findings = [_figures(test, run, own), _groups(test, run, own, wanted)]
     findings += [_silent(host, pid) for host, pid in silent]
     findings += _of_log(own, run, wanted)
     if run.collective in POINT_TO_POINT:
@@ -142,13 +144,18 @@ def _figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
     return ok("collectives.figures", test, f"{len(run.rows)} rows, 0 wrong", expected)
 
 
-def _groups(test: str, run: NcclTests, wanted: Wanted) -> Finding:
-    """Whose figure is it, where NCCL_TESTS_SPLIT makes several groups?"""
-    groups, expected = len({rank.group for rank in run.ranks}), "one group, or the figure of the slowest"
-    if groups > 1 and not wanted.slowest_group:
+def _groups(test: str, run: NcclTests, log: NcclLog, wanted: Wanted) -> Finding:
+    """Whose figure is it, and is the log about all groups? A test cuts off a long list of its ranks, so that of a group none may be in it."""
+    listed, logged = len({rank.group for rank in run.ranks}), len(log.communicators)
+    expected = f"{wanted.groups} groups, and the figure of the slowest" if wanted.groups > 1 else "one group"
+    if listed > 1 and not wanted.slowest_group:
         why = "The ranks are in several groups, and without -a 3 the figure is that of the first rank's group, or a mean that hides a slow one."
-        return Finding("collectives.groups", test, UNKNOWN, f"{groups} groups", expected, why, "Run it with -a 3: the time of the slowest rank of all groups.")
-    return ok("collectives.groups", test, f"{groups or 1} groups", expected)
+        return Finding("collectives.groups", test, UNKNOWN, f"{listed} groups", expected, why, "Run it with -a 3: the time of the slowest rank of all groups.")
+    if logged and logged != wanted.groups:
+        why = "NCCL's log has another number of communicators: the log of some ranks is missing, or the groups are not those that were asked for."
+        remedy = f"Compare NCCL_TESTS_SPLIT with the GPUs of a node. {_WHOLE}"
+        return Finding("collectives.groups", test, UNKNOWN, f"{logged} groups in the log", expected, why, remedy)
+    return ok("collectives.groups", test, f"{logged or listed or 1} groups", expected)
 
 
 def _silent(host: str, pid: int) -> Finding:
