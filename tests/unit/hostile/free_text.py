@@ -60,9 +60,9 @@ TABLE: typing.Dict[str, str] = {
         mode disabled_plugins; Policy resource_name node_selector vendor device root_devices pf_names device_type link_type eswitch_mode net_filter vdpa_type;
         RegistrySources allowed blocked insecure; WorkerConfig classes fields sources""",
     "a user's job and its log, which are linted and shown, and run nothing": """
-        Container name path sources requests limits capabilities mounts; NcclCommunicator name; NcclDevice name link reasons; NcclLog versions;
-        NcclRank host bus_id; NcclProcess host version network oob_interface oob_address without_ib environment; NcclRoute via; NcclTestRank host
-        bus_id model; NcclTestRow type operation; NcclTests collective version library errors lacks; NcclTestTransport transports reasons;
+        Container name path sources requests limits capabilities mounts; NcclChoice function algorithm protocol; NcclCommunicator name; NcclDevice name
+        link reasons; NcclLog versions; NcclRank host bus_id; NcclProcess host version network oob_interface oob_address without_ib environment;
+        NcclRoute via; NcclTestRank host bus_id model; NcclTestRow type operation; NcclTests collective version library errors lacks; NcclTestTransport transports reasons;
         NetworkRequest namespace name interface; PodDevices name interfaces devices; PodTemplate path volumes memory_volumes claims account
         host_paths; Replaced limits by of; Variable name value place""",
     "what a BMC tells of its own settings and of its model: written back to the same BMC alone, in JSON": """

@@ -617,7 +617,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("nccl_log.log",), ("versions[]",), "It is one, whatever its name.", BROKEN),
     Row(
         ("nccl_log.log",),
-        _under("processes[].", "version", "network", "oob_interface", "oob_address", "dma_buf", "without_ib", "environment"),
+        _under("processes[].", "version", "network", "oob_interface", "oob_address", "dma_buf", "without_ib", "environment", "choices", "mtus", "gid_indexes"),
         "Channels show what was used; this tells why.",
     ),
     Row(
