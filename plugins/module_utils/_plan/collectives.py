@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A test of a group as a run of nccl-tests: who runs it, what its log must show, and what it should reach."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._check.collectives.causes import UsedHca
+from .._check.collectives.floor import Algorithm, Floor, NodeFigure, Shape, expect
+from .._check.collectives.proof import Wanted
+from .._model.collectives import CollectiveRun, Collectives, ExpectedBusbw, TestName
+from .._schedule.collectives import Test
+from .._schedule.halving import Trial
+
+
+@dataclasses.dataclass(frozen=True)
+class Ground:
+    """What the nodes have.
+
+    :ivar hosts: by node the host name of its pod, up to the first dot, as NCCL writes it
+    :ivar hcas: by node and RDMA device in its pod
+    :ivar gpu_of_rail: number of the GPU that is beside a rail's HCA
+    """
+
+    hosts: typing.Mapping[str, str]
+    hcas: typing.Mapping[str, typing.Mapping[str, UsedHca]]
+    gpu_of_rail: typing.Mapping[int, int]
+
+
+def plan_run(test: Test, number: int, name: TestName, ground: Ground) -> CollectiveRun:
+    """Return the run of a test: two nodes rail by rail at the same time, one rail of a halving by the GPU beside it, all others over all rails.
+
+    :param number: of the test in the climb, for the names of its objects
+    """
+    if isinstance(test, Trial):
+        return CollectiveRun(f"{name.replace('_', '-')}-{number}", name, test.nodes, gpu=ground.gpu_of_rail[test.rail])
+    return CollectiveRun(f"{name.replace('_', '-')}-{number}", name, test.nodes, by_rail=test.kind == "two nodes")
+
+
+def plan_proof(run: CollectiveRun, test: Test, wanted: Collectives, ground: Ground) -> Wanted:
+    """Return what the log of a run must show."""
+    rails = (test.rail,) if isinstance(test, Trial) else tuple(sorted(ground.gpu_of_rail))
+    each = 1 if run.by_rail or run.gpu is not None else wanted.gpus_per_node
+    return Wanted(
+        len(run.nodes),
+        {ground.hosts[node]: {device: hca.rail for device, hca in ground.hcas.get(node, {}).items()} for node in run.nodes if node in ground.hosts},
+        rails if len(run.nodes) > 1 else (),
+        each * len(run.nodes),
+        wanted.gpu_direct,
+        wanted.shared_memory,
+        groups=wanted.gpus_per_node if run.by_rail else 1,
+        slowest_group=True,
+    )
+
+
+def plan_floor(
+    run: CollectiveRun,
+    test: Test,
+    wanted: Collectives,
+    ground: Ground,
+    algorithm: typing.Optional[Algorithm] = "ring",
+    node: typing.Optional[NodeFigure] = None,
+    library: str = "NCCL",
+) -> typing.Optional[Floor]:
+    """Return what a run should reach; None of one node, and where the rate of a rail was not measured.
+
+    :param node: what one node alone reached
+    """
+    rails = (test.rail,) if isinstance(test, Trial) else tuple(sorted(ground.gpu_of_rail))
+    rates = {rail: [_rate(ground, node_name, rail) for node_name in run.nodes] for rail in rails}
+    if len(run.nodes) < 2 or any(rate is None for found in rates.values() for rate in found):
+        return None
+    slowest = [min(rate for rate in found if rate is not None) for found in rates.values()]
+    if run.by_rail:
+        # each group has a rail to itself, shared where there are more GPUs than rails; the figure is that of the slowest
+        share = min(slowest) * len(rails) / wanted.gpus_per_node
+        return expect(run.test, Shape(len(run.nodes), 1), [share], algorithm, None, wanted.share, library)
+    gpus = 1 if run.gpu is not None else wanted.gpus_per_node
+    return expect(run.test, Shape(len(run.nodes), gpus), slowest, algorithm, node if gpus > 1 else None, wanted.share, library)
+
+
+def _rate(ground: Ground, node: str, rail: int) -> typing.Optional[float]:
+    """Return the rate of a rail of a node in Gb/s: of several HCAs on one the sum; None where one of them was not measured."""
+    rates = [hca.rate_gbps for hca in ground.hcas.get(node, {}).values() if hca.rail == rail]
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if known and len(known) == len(rates) else None
+
+
+def pick_expected(run: CollectiveRun, wanted: Collectives) -> typing.Optional[ExpectedBusbw]:
+    """Return the intent's own floor of a run over all rails: that of its number of nodes before that of all. A rail alone has a floor of its own."""
+    if run.by_rail or run.gpu is not None or len(run.nodes) < 2:
+        return None
+    found = {item.nodes: item for item in wanted.expected_busbw if item.test == run.test and item.nodes in (None, len(run.nodes))}
+    return found.get(len(run.nodes), found.get(None))
