@@ -103,7 +103,15 @@ def ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric, clust
     With -a 3 the time is that of the slowest rank: without it a slow group of NCCL_TESTS_SPLIT does not show. -c 1 counts wrong values.
     """
     test = (
-        *(f"{wanted.program_folder.rstrip('/')}/{run.test}_perf", "-b", str(_LEAST_BYTES), "-e", str(wanted.most_bytes), "-f", "2"),
+        *(
+            operand(f"{wanted.program_folder.rstrip('/')}/{run.test}_perf", "program of the test"),
+            "-b",
+            str(_LEAST_BYTES),
+            "-e",
+            str(wanted.most_bytes),
+            "-f",
+            "2",
+        ),
         *("-g", "1", "-a", "3", "-c", "1", "-n", "20", "-w", "5", "-T", str(wanted.seconds)),
     )
     if len(run.nodes) < 2:
@@ -119,7 +127,8 @@ def mpirun(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: Clu
     each = wanted.gpus_per_node if run.gpu is None else 1
     places: Command = ()
     if hosts:
-        places = ("--host", ",".join(f"{operand(host, 'host of a rank')}:{each}" for host in hosts), "--mca", "plm_rsh_agent", AGENT)
+        named = ",".join(f"{operand(host, 'host of a rank')}:{each}" for host in hosts)
+        places = ("--host", named, "--mca", "plm_rsh_agent", AGENT)
     variables = [word for name, value in environment(run, wanted).items() for word in ("-x", f"{name}={value}")]
     return (
         *("mpirun", "--allow-run-as-root", "-np", str(each * len(run.nodes)), *places, "--map-by", f"ppr:{each}:node", "--bind-to", "none"),

@@ -137,6 +137,12 @@ WORDS: typing.Dict[str, typing.Dict[str, str]] = {
     "_observe/tuning/network.py": {"tool": "a program of the PATH", "what": "one of two constants"},
     "_run/set_firmware.py": {"tool.path": "a program of the PATH", "*wishes": "each of them is looked at where it is made"},
     "_run/set_kernel_arguments.py": {"self._tool": "a program of the PATH"},
+    "_render/collectives.py": {
+        "AGENT": "a constant",
+        "named": "hosts, each of which is looked at where the list is made",
+        "*places": "constants, and the same hosts",
+        "f'{name}={value}'": "NCCL's own variables behind -x; their values are numbers, constants and a name of Kubernetes",
+    },
     "_render/commands.py": {
         "*command": "made from parts that are looked at where it is made",
         "*amount": "numbers",

@@ -122,3 +122,5 @@ def test_runs_that_cannot_be_meant(run: CollectiveRun, said: str) -> None:
 def test_no_host_is_an_option(host: str) -> None:
     with pytest.raises(OperandError):
         words(TWO, (host, "b"))
+    with pytest.raises(OperandError):
+        ranks_command(ONE, dataclasses.replace(WANTED, program_folder=host), COMPUTE, CLUSTER)
