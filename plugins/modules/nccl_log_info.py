@@ -68,7 +68,7 @@ log:
       description:
         - Processes with the network that each one chose, and the devices that it opened.
         - C(oob_interface) is the interface of its out-of-band connections.
-        - C(choices) lists the algorithm that NCCL 2.23 and later chose for each collective and size. It needs C(TUNING) in C(NCCL_DEBUG_SUBSYS).
+        - C(choices) lists the algorithm that NCCL chose for each collective and size. It needs C(TUNING) in C(NCCL_DEBUG_SUBSYS).
         - C(mtus) and C(gid_indexes) are those of its queue pairs. They need C(NET) in C(NCCL_DEBUG_SUBSYS).
       returned: success
       type: list

@@ -44,20 +44,20 @@ class NcclDevice:
 
 @dataclasses.dataclass(frozen=True)
 class NcclChoice:
-    """What NCCL chose for a collective of one size, which rank 0 writes with NCCL_DEBUG_SUBSYS=TUNING (2.23 and later).
+    """What NCCL chose for a collective of one size, which rank 0 writes with NCCL_DEBUG_SUBSYS=TUNING. Older releases write numbers, and no channels.
 
-    :ivar function: AllReduce, AllGather, ReduceScatter, Broadcast or Reduce
+    :ivar function: AllReduce, AllGather, ReduceScatter, Broadcast or Reduce; empty where the version does not say
     :ivar size_bytes: of the buffer of one rank: of AllGather and ReduceScatter a part of what nccl-tests counts
     :ivar algorithm: RING, TREE, NVLS, NVLS_TREE, COLLNET_DIRECT, COLLNET_CHAIN or PAT, as NCCL writes it
     :ivar protocol: LL, LL128 or SIMPLE
-    :ivar channels: over which it runs
+    :ivar channels: over which it runs; None where the version does not say
     """
 
     function: str
     size_bytes: int
     algorithm: str
     protocol: str
-    channels: int
+    channels: typing.Optional[int] = None
 
 
 @dataclasses.dataclass(frozen=True)

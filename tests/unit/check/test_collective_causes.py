@@ -70,6 +70,14 @@ def test_the_algorithm_of_the_figure_is_read_from_the_log() -> None:
     assert figure is not None and figure.choice is None and algorithm_of(figure, log) is None
 
 
+def test_an_older_release_says_neither_function_nor_channels() -> None:
+    job = dataclasses.replace(JOB, more=("8589934592 Bytes -> Algo 5 proto 2 time 34.693867",))
+    log, run = log_of(job), run_of(row(8 * GIB, 470.0))
+    figure = pick_figure(log, run, prove_run(log, run, WANTED))
+    assert figure is not None and algorithm_of(figure, log) == "nvls_tree" and judge(row(8 * GIB, 470.0), job=job)[0].status == PASS
+    assert [cause.measured for cause in causes(job, choice=figure.choice)] == ["none found"]
+
+
 def test_an_all_gather_is_of_all_ranks_in_the_test_and_of_one_in_the_log() -> None:
     job = dataclasses.replace(JOB, more=("AllGather: 536870912 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}",))
     log, run = log_of(job), dataclasses.replace(run_of(row(8 * GIB, 340.0)), collective="all_gather")

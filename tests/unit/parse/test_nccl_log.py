@@ -559,6 +559,9 @@ def test_algorithms_of_one_rank_of_an_all_gather() -> None:
         "AllReduce: 8 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1",
         "AllReduce: 8 Bytes -> Algo ring proto LL channel{Lo..Hi}={0..1}",
         "AllReduce: 8 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1} and more",
+        "8 Bytes -> Algo 7 proto 2 time 34.693867",
+        "8 Bytes -> Algo 1 proto 3 time 34.693867",
+        "8 Bytes -> Algo 1 proto 2",
     ],
 )
 def test_no_algorithm(line: str) -> None:
@@ -570,6 +573,20 @@ def test_an_algorithm_with_its_communicator() -> None:
     line = "AllReduce: 8589934592 Bytes -> Algo NVLS_TREE proto SIMPLE channel{Lo..Hi}={0..15} comm 0x55a7a339db50"
     (process,) = parse_text(f"{HEAD}Using network IB\n{HEAD}{line}\n{HEAD}{line}\n").processes
     assert process.choices == (NcclChoice("AllReduce", 1 << 33, "NVLS_TREE", "SIMPLE", 16),)
+
+
+@pytest.mark.parametrize(
+    ("line", "choice"),
+    [
+        # NVIDIA/nccl issues 1453 and 1595
+        ("262144 Bytes -> Algo 0 proto 1 time 54.707825", NcclChoice("", 262144, "TREE", "LL128")),
+        ("1026048 Bytes -> Algo 1 proto 2 time 34.693867", NcclChoice("", 1026048, "RING", "SIMPLE")),
+        ("AllGather: 37756928 Bytes -> Algo 1 proto 2 time 2860.208008", NcclChoice("AllGather", 37756928, "RING", "SIMPLE")),
+    ],
+)
+def test_algorithms_by_number(line: str, choice: NcclChoice) -> None:
+    (process,) = parse_text(f"{HEAD}Using network IB\n{HEAD}{line}\n").processes
+    assert process.choices == (choice,)
 
 
 def test_more_algorithms_than_are_told_apart() -> None:

@@ -143,7 +143,7 @@ def _channels(subject: str, ranks: Ranks, choice: typing.Optional[NcclChoice], p
     there = min((rank.channels for rank, _process in ranks if rank.channels), default=0)
     set_by = f" {', '.join(f'{name}={value}' for name, value in limits.items())} is set." if limits else ""
     remedy = f"Take {', '.join(limits)} out of the job." if limits else "Run it with larger messages; NCCL_MIN_NCHANNELS raises the number."
-    if choice is not None and choice.channels < there:
+    if choice is not None and choice.channels is not None and choice.channels < there:
         measured, expected = f"{choice.channels} of {there} channels", "all channels for a large message"
         yield _cause(subject, measured, expected, f"NCCL runs this size over a part of its channels.{set_by}", remedy)
     elif limits:

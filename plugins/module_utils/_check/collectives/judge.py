@@ -67,7 +67,7 @@ def _choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[Nc
         for process in own.processes
         if (process.host, process.pid) in keys
         for choice in process.choices
-        if choice.function == _FUNCTIONS.get(run.collective) and any(choice.size_bytes * size == size_bytes for size in sizes)
+        if choice.function in ("", _FUNCTIONS.get(run.collective)) and any(choice.size_bytes * size == size_bytes for size in sizes)
     }
     return found.pop() if len(found) == 1 else None
 

@@ -69,6 +69,12 @@ _CHOICE = re.compile(
     r"(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce): ([0-9]{1,15}) Bytes -> Algo ([A-Z][A-Z0-9_]{1,20}) proto ([A-Z0-9]{1,10}) "
     r"channel\{Lo\.\.Hi\}=\{([0-9]{1,3})\.\.([0-9]{1,3})\}(?: comm 0x[0-9a-f]{1,16})?"
 )
+#: of older releases: "AllGather: 37756928 Bytes -> Algo 1 proto 2 time 2860.208008" and "262144 Bytes -> Algo 0 proto 1 time 54.707825"
+_NUMBERED = re.compile(
+    r"(?:(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce): )?([0-9]{1,15}) Bytes -> Algo ([0-6]) proto ([0-2]) time [0-9]{1,15}\.[0-9]{1,9}"
+)
+_ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT")
+_PROTOCOLS = ("LL", "LL128", "SIMPLE")
 _QUEUE_PAIR = re.compile(r"NET/IB ?: (?:NCCL )?(?:Merged)?Dev [0-9]{1,5} (?:IbDev [0-9]{1,5} )?Port [0-9]{1,3} qpn [0-9]{1,9} mtu ([1-5]) (.{1,500})")
 _GID = re.compile(r"(?:query_ece=\{[^{}]{1,200}\} )?GID ([0-9]{1,3}) \(.{1,200}")
 _SET = re.compile(r"(NCCL_[A-Z0-9_]{1,100}) set(?: by environment)? to (.{1,500}?)\.?")
@@ -411,6 +417,8 @@ class _Reader:
             if counts and max(int(counts[1]), int(counts[2])) <= MOST_CHANNELS:
                 self._keep(_OF_CHANNEL * int(counts[1]))
                 thread.say("counts", (int(counts[1]), int(counts[2])))
+            elif not counts:
+                self._choice(thread, message)
 
     def _thread(self, before: str) -> typing.Optional[_Thread]:
         """Who wrote the line; None when what is in front of the message is no head of NCCL's."""
@@ -582,10 +590,13 @@ class _Reader:
             self._versions[version] = None
 
     def _choice(self, thread: _Thread, message: str) -> None:
-        found = _CHOICE.fullmatch(message)
-        if found is None or int(found[6]) < int(found[5]) or int(found[6]) >= MOST_CHANNELS:
+        found, numbered = _CHOICE.fullmatch(message), _NUMBERED.fullmatch(message)
+        if found and int(found[5]) <= int(found[6]) < MOST_CHANNELS:
+            choice = NcclChoice(found[1], int(found[2]), found[3], found[4], int(found[6]) - int(found[5]) + 1)
+        elif numbered:
+            choice = NcclChoice(numbered[1] or "", int(numbered[2]), _ALGORITHMS[int(numbered[3])], _PROTOCOLS[int(numbered[4])])
+        else:
             return
-        choice = NcclChoice(found[1], int(found[2]), found[3], found[4], int(found[6]) - int(found[5]) + 1)
         choices = thread.process.choices = thread.process.choices or {}
         if choice not in choices and len(choices) < _MOST:
             self._keep(_OF_CHOICE)
