@@ -29,7 +29,7 @@ TOOLS = {
     "mstflint, MFT": "mstconfig mstflint mlxlink",
     "scripts of DOCA-OFED": "mlnx_qos cma_roce_tos show_gids",
     "iproute2": "ip rdma devlink dcb",
-    "the system": "cat ls lspci setpci dmesg lsmod modinfo modprobe sysctl swapon lscpu uname free df env ulimit systemctl journalctl timedatectl",
+    "the system": "cat ls lsns lspci setpci dmesg lsmod modinfo modprobe sysctl swapon lscpu uname free df env ulimit systemctl journalctl timedatectl",
     "packages of the distribution": "mokutil ausearch chronyc ethtool numactl cpupower tuned-adm driverctl lldptool ipcalc curl tcpdump",
     "the cluster": "kubectl oc helm skopeo crio",
     "Dell": "racadm",

@@ -235,7 +235,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "An HCA or a VF was replaced, and the partition still names the GUID of the one before.",
         ),
         look=(
-            "grep . /sys/class/infiniband/mlx5_0/ports/1/pkeys/* | grep -v 0x0000",
+            "cat /sys/class/infiniband/mlx5_0/ports/1/pkeys/0",
             "smpquery pkeys LID",
         ),
         remedy="Make the ports full members of one partition: /etc/opensm/partitions.conf and a restart of opensm, or a PKey of UFM.",
