@@ -199,7 +199,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         ),
         look=(
             "lsns -t net",
-            "for i in $(ip netns list | cut -d' ' -f1); do echo $i; ip -n $i -br link; done",
+            "ip -all netns exec ip -br link",
             "kubectl get pods -A -o wide --field-selector spec.nodeName=NODE",
         ),
         remedy="If no pod is there that crashes, give the functions back: `ip netns delete NAME` on the node.",
