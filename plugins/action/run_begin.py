@@ -10,6 +10,7 @@ import typing
 from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, start_run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
 
 
@@ -21,5 +22,6 @@ class ActionModule(ControllerAction):
     def work(self, options: Result, variables: Result) -> Result:
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         pods = by_pods(nodes, variables)
-        folder = start_run(options, nodes, [], bool(self._task.check_mode), ansible_version, pods)
+        start = RunStart("", "", bool(self._task.check_mode), tuple(map(str, nodes)), by_pods=tuple(pods))
+        folder = start_run(options, start, ansible_version)
         return {"run": folder.run, "report_dir": os.path.abspath(folder.report_dir), "holder": holder(), "by_pods": bool(pods)}

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -12,11 +13,15 @@ from ansible.release import __version__ as ansible_version
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, begin, resume_run, start_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import DISRUPTION, heed
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import mistyped, names_of, origins
 
 #: variables that name an image, beside the intent
 IMAGES = ("rdma_observers_image",)
+#: variables that hold the intent
+INTENT = ("rdma_fabrics", "rdma_waivers", "rdma_cluster")
 #: connection to the machine that runs Ansible
 _HERE = "local"
 
@@ -48,10 +53,11 @@ class ActionModule(ControllerAction):
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         if options["resume_from"]:
             return resume_run(options, nodes, check_mode)
-        names = [name for name in variables if name.startswith("rdma_")]
-        strict = boolean(self._said(variables, "rdma_strict_images", False))
+        names, values = names_of(variables), mistyped(variables, self._templar.template)
+        strict = "rdma_strict_images" in values or boolean(self._said(variables, "rdma_strict_images", False))
         images = {name: str(self._said(variables, name, "")) for name in IMAGES if name in variables}
-        return start_run(options, nodes, names, check_mode, ansible_version, by_pods(nodes, variables), images, strict)
+        start = RunStart("", "", check_mode, tuple(map(str, nodes)), names, by_pods=tuple(by_pods(nodes, variables)), images=images, strict_images=strict)
+        return start_run(options, dataclasses.replace(start, mistyped=values, origins=origins(variables, (*INTENT, *names, *values))), ansible_version)
 
     def _said(self, variables: Result, name: str, unsaid: typing.Any) -> typing.Any:
         """Value of a variable of the user."""

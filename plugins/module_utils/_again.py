@@ -67,7 +67,13 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
         found, folder.refused = folder.refused, []
         return found
 
-    judged = judge_again(start, of_run, RawIntent(**chosen), lambda stage: facts_of(folder, stage), applied, refused)
+    def facts(stage: str) -> typing.Any:
+        """What the stage is judged by. The lines in which the run's own intent was written are none of another intent."""
+        found, counts = facts_of(folder, stage)
+        own = all(wishes.get(name) is None for name in chosen)
+        return (found if own else {name: value for name, value in found.items() if name != "origins"}), counts
+
+    judged = judge_again(start, of_run, RawIntent(**chosen), facts, applied, refused)
     for record in judged.values():
         write_record(records_dir(target), record, below)
     # a record of another run is no part of this one, and is named as in the report of the run itself

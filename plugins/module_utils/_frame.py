@@ -58,31 +58,17 @@ def records_dir(report_dir: str) -> str:
     return os.path.join(report_dir, "stages")
 
 
-def start_run(
-    options: Data,
-    nodes: typing.Sequence[str],
-    variables: typing.Sequence[str],
-    check_mode: bool,
-    ansible_version: str,
-    by_pods: typing.Sequence[str] = (),
-    images: typing.Optional[typing.Mapping[str, str]] = None,
-    strict_images: bool = False,
-) -> FactFolder:
+def start_run(options: Data, start: RunStart, ansible_version: str) -> FactFolder:
     """Begin a run: its identity, and what it began with, in the folder of the report.
 
     :param options: of the frame, as the user gave them
-    :param variables: names of all variables that start with ``rdma_``
-    :param by_pods: those of the nodes that are reached by observers
-    :param images: that variables name, by variable
-    :param strict_images: whether an image may be named by its digest alone
+    :param start: nodes and variables of the run; its identity, its time, the intent and the versions are put in here
     :raises FileError: the folder can't be written
     """
     folder = FactFolder(options["report_dir"], new_run())
     versions = {"linerate.rdma": COLLECTION_VERSION, "ansible-core": ansible_version}
     wishes = {name: options[name] for name in ("fabrics", "waivers", "cluster")}
-    names, found = tuple(map(str, nodes)), dict(images or {})
-    start = RunStart(folder.run, now(), check_mode, names, tuple(sorted(variables)), versions=versions, by_pods=tuple(by_pods), **wishes)
-    folder.begin(dataclasses.replace(start, images=found, strict_images=strict_images))
+    folder.begin(dataclasses.replace(start, run=folder.run, started=now(), versions=versions, **wishes))
     return folder
 
 

@@ -61,16 +61,18 @@ class StageContext:
 
 def ground_of(start: RunStart) -> validate.Facts:
     """What the intent is judged by where stage validate itself did not look."""
-    return validate.Facts(start.nodes, start.variables, images=start.images, strict_images=start.strict_images)
+    of_variables = {name: getattr(start, name) for name in ("images", "strict_images", "mistyped", "origins")}
+    return validate.Facts(start.nodes, start.variables, **of_variables)
 
 
 def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> typing.Optional[Record]:
     """Whether the stage may start: None if so, else the record of why not.
 
     A stage that runs alone must not touch a host for an intent that is wrong, so the intent is judged here if ``validate`` did not do it in this run.
+    Stage ``validate`` itself asks nobody while a variable is misspelt.
     """
     if context.stage == "validate":
-        return None
+        return judge_validate(context, raw, facts) if validate.misnamed(facts) else None
     closed = [stage for stage in STAGES if _is_before(stage, context.stage) and stage in context.records and context.records[stage].gate == CLOSED]
     if closed:
         return _skipped(context, closed[0])
@@ -95,9 +97,10 @@ def judge_stage(
     except IntentError as error:
         return record_of(context, _refused(context.stage, error, raw, facts), ())
     try:
-        findings = check(intent, load(facts_class, facts, f"{context.stage}_facts"))
+        loaded = load(facts_class, facts, f"{context.stage}_facts")
+        findings = check(intent, loaded)
         if context.stage == "validate":
-            findings = validate.in_order(findings, raw.variables())
+            findings = validate.in_order(findings, raw.variables(), loaded.origins)
     except LoadError as error:
         why = f"The role of the stage gathered facts that its check can't read: {error}."
         findings = (_error(context.stage, str(error), why, "This is a mistake in the collection, not in your cluster: please report it with this text."),)
@@ -112,7 +115,7 @@ def _refused(stage: str, error: IntentError, raw: RawIntent, facts: typing.Any) 
         seen = load(validate.Facts, facts, "validate_facts")
     except LoadError:
         return validate.refuse(error.problems, stage)
-    return validate.in_order(validate.mistakes(error.problems, error.partial, seen), raw.variables())
+    return validate.in_order(validate.mistakes(error.problems, error.partial, seen), raw.variables(), seen.origins)
 
 
 def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts) -> Record:
@@ -120,8 +123,8 @@ def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts)
     try:
         intent = raw.intent()
     except IntentError as error:
-        return record_of(context, validate.in_order(validate.mistakes(error.problems, error.partial, facts), raw.variables()))
-    return record_of(context, validate.in_order(validate.check(intent, facts), raw.variables()), intent.waivers)
+        return record_of(context, validate.in_order(validate.mistakes(error.problems, error.partial, facts), raw.variables(), facts.origins))
+    return record_of(context, validate.in_order(validate.check(intent, facts), raw.variables(), facts.origins), intent.waivers)
 
 
 def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:

@@ -88,6 +88,8 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "variables": OfRun("variables"),
         "images": OfRun("images"),
         "strict_images": OfRun("strict_images"),
+        "mistyped": OfRun("mistyped"),
+        "origins": OfRun("origins"),
         "controller": OfCluster("controller", "controller"),
         # only where the archive of the report shall go somewhere
         "archive": OfCluster("report_archive", "archive"),

@@ -59,7 +59,7 @@ class RunStart:
     :ivar started: UTC, ISO 8601
     :ivar check_mode: whether ansible-playbook ran with --check
     :ivar nodes: names of the inventory's group ``rdma_nodes``
-    :ivar variables: names of all variables that start with ``rdma_``
+    :ivar variables: names of all variables that start with ``rdma_``, and of those that look like a misspelt one of a role
     :ivar fabrics: the variable rdma_fabrics as the user wrote it
     :ivar waivers: the variable rdma_waivers, likewise
     :ivar cluster: the variable rdma_cluster, likewise
@@ -68,6 +68,8 @@ class RunStart:
     :ivar by_pods: names of the nodes that are reached by observers, which are pods
     :ivar images: that variables name beside those of the intent, by variable
     :ivar strict_images: the variable rdma_strict_images: whether an image may be named by its digest alone
+    :ivar mistyped: values of public variables that these can't have, by variable
+    :ivar origins: file and line in which the user wrote a variable or a part of it, by its path, where Ansible knows of them
     """
 
     run: str
@@ -83,6 +85,8 @@ class RunStart:
     by_pods: typing.Tuple[str, ...] = ()
     images: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     strict_images: bool = False
+    mistyped: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    origins: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     schema: int = FACT_SCHEMA
 
 

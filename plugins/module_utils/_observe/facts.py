@@ -37,7 +37,17 @@ _LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
 #: bytes of what a run began with. Of 20,000 nodes in observers, each with a name of 63 characters, it has 3 MiB
 _MOST_OF_A_START = 8 * MIB
 #: what a run may begin with: each node is looked at in each stage, and each waiver held against each finding. Versions are those of what made the run
-_MOST = {"nodes": 20_000, "by_pods": 20_000, "variables": 1000, "waivers": MOST_WAIVERS, "images": 1000, "resumes": 1000, "versions": 100}
+_MOST = {
+    "nodes": 20_000,
+    "by_pods": 20_000,
+    "variables": 1000,
+    "waivers": MOST_WAIVERS,
+    "images": 1000,
+    "mistyped": 1000,
+    "origins": 20_000,
+    "resumes": 1000,
+    "versions": 100,
+}
 _FEWER = "Name fewer of them; nodes can be looked at in several runs, each with a folder of its own"
 _RUN = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")

@@ -23,52 +23,17 @@ from ..._model.load import Hints, LoadError, nearest
 from ..._model.measuring import NAMESPACE as MEASURING
 from ..._model.mirror import EVERYTHING
 from ..._model.profiles import pods_on_a_node, traits
+from ..._model.public_names import ROLE_VARIABLES
 from ..._model.told import told, told_by
+from ..._model.variables import RDMA_VARIABLES, meant
+from ..._model.variables import expected as expected_of
 from ..addresses import arithmetic as ranges
 from ..compare import check as compare
 from ..ids import CHECKS
 from . import conflicts, controller, images, operators, pod_security, powers, profile_keys, tuning
 
-#: variables that the collection reads from the inventory
-VARIABLES = (
-    "rdma_fabrics",
-    "rdma_waivers",
-    "rdma_cluster",
-    "rdma_job",
-    "rdma_kubeconfig",
-    "rdma_sysfs",
-    "rdma_observers",
-    "rdma_observers_image",
-    "rdma_observers_namespace",
-    "rdma_listed_by_cluster",
-    "rdma_strict_images",
-    "rdma_disruption",
-    "rdma_report_dir",
-    "rdma_report_keep",
-    "rdma_report_archive",
-    "rdma_report_archive_ca",
-    "rdma_report_archive_keep",
-    "rdma_report_pages",
-    "rdma_judged_dir",
-    "rdma_intent_applied",
-    "rdma_evidence",
-    "rdma_evidence_sha256",
-    "rdma_signature",
-    "rdma_before_dir",
-    "rdma_query",
-    "rdma_proposal",
-    "rdma_proposal_namespace",
-    "rdma_from",
-    "rdma_facts_max_age",
-    "rdma_bmc_address",
-    "rdma_bmc_port",
-    "rdma_bmc_user",
-    "rdma_bmc_password",
-    "rdma_bmc_token",
-    "rdma_bmc_fingerprint",
-    "rdma_bmc_system",
-    "rdma_bmc_identity",
-)
+#: variables that the collection reads from the inventory, beside the options of its roles
+VARIABLES = tuple(RDMA_VARIABLES)
 
 #: of line_rate: what a floor is made of at least, and below which a reason is needed. No HCA has a port of less than 10 Gb/s; software RDMA may
 _LEAST_FRACTION, _LOW_FRACTION = 0.05, 0.8
@@ -99,7 +64,9 @@ class Facts:
     """What the check needs besides the intent.
 
     :ivar nodes: names of the inventory's group ``rdma_nodes``
-    :ivar variables: names of all variables that start with ``rdma_``
+    :ivar variables: names of all variables that start with ``rdma_``, and of those that look like a misspelt one of a role
+    :ivar mistyped: values of public variables that these can't have, by variable
+    :ivar origins: file and line in which the user wrote a variable or a part of it, by its path
     :ivar controller: answer of controller_info; None where a stage that runs alone judges the intent
     :ivar archive: whether the archive of the report can go where it shall; None where it goes nowhere, or a stage that runs alone judges the intent
     :ivar images: that variables name beside those of the intent, by variable
@@ -112,13 +79,15 @@ class Facts:
     archive: typing.Optional[ArchiveFacts] = None
     images: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     strict_images: bool = False
+    mistyped: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    origins: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     """Judge the meaning of the intent. One finding at least for each fabric, waiver and for the inventory, unless a part of it could not be read."""
     findings = told(_read, intent)
     findings += _check_nodes(facts.nodes)
-    findings += _check_variables(facts.variables)
+    findings += _check_variables(facts.variables, facts.mistyped)
     findings += told(_check_fabrics, intent)
     findings += conflicts.check(intent)
     findings += told(ranges.check, intent, facts.nodes)
@@ -145,14 +114,30 @@ def mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts)
     return (*refuse(problems), *(finding for finding in rest if finding.subject not in places))
 
 
-def in_order(findings: typing.Iterable[Finding], variables: typing.Mapping[str, typing.Any]) -> typing.Tuple[Finding, ...]:
+def in_order(
+    findings: typing.Iterable[Finding], variables: typing.Mapping[str, typing.Any], origins: typing.Optional[typing.Mapping[str, str]] = None
+) -> typing.Tuple[Finding, ...]:
     """Findings in the order in which the user wrote what they are about; a key that is not there stands behind its mapping's others.
+
+    The remedy of one that is no pass ends with the file and the line in which that was written, where they are known.
 
     What is about no place in the variables keeps its order: the intent and the inventory first, what several fabrics share and the controller last.
 
     :param variables: the user's variables by name, as they came
+    :param origins: file and line of a variable or a part of it, by its path
     """
-    return tuple(sorted(findings, key=functools.partial(_position, variables)))
+    return tuple(sorted((_placed(finding, origins or {}) for finding in findings), key=functools.partial(_position, variables)))
+
+
+def _placed(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
+    """The finding with the place of its subject, or of the next greater part that was written."""
+    path = finding.subject if finding.status != PASS and origins else ""
+    while path and path not in origins:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    if not path:
+        return finding
+    what = "It" if path == finding.subject else path
+    return dataclasses.replace(finding, remedy=f"{finding.remedy} {what} is in {origins[path]}.")
 
 
 def _position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> typing.Tuple[int, ...]:
@@ -202,18 +187,28 @@ def _check_nodes(nodes: typing.Tuple[str, ...]) -> typing.List[Finding]:
     return [_bad("nodes", "inventory", "no host", expected, why, "Put the nodes into the inventory's group rdma_nodes, by their Kubernetes node names.")]
 
 
-def _check_variables(variables: typing.Tuple[str, ...]) -> typing.List[Finding]:
+def misnamed(facts: Facts) -> bool:
+    """Whether a variable is misspelt, or has a value that it can't have: a wish that Ansible drops in silence, so nothing begins."""
+    return any(finding.status == FAIL for finding in _check_variables(facts.variables, facts.mistyped))
+
+
+def _check_variables(variables: typing.Tuple[str, ...], mistyped: typing.Mapping[str, str]) -> typing.List[Finding]:
     """A misspelt ``rdma_waiver`` would otherwise be dropped in silence: Ansible knows no unknown variable."""
-    findings = []
-    for name in sorted(set(variables) - set(VARIABLES)):
-        # without the prefix that all of them share, or any two would look alike
-        hint = nearest(name[len("rdma_") :], [known[len("rdma_") :] for known in VARIABLES]).replace("'", "'rdma_", 1)
-        status: typing.Literal["fail", "warn"] = FAIL if hint else WARN
-        why = "No part of the collection reads this variable" + (", and it looks like a misspelt one." if hint else ".")
-        expected = f"one of: {', '.join(VARIABLES)}{hint}"
-        remedy = "Rename it; names that start with rdma_ belong to this collection."
-        findings.append(Finding("validate.variables", name, status, "unknown variable", expected, why, remedy))
-    return findings or [ok("validate.variables", "inventory", "no unknown rdma_ variable", "no unknown rdma_ variable")]
+    findings = [_misnamed(name) for name in sorted(set(variables) - set(VARIABLES) - set(ROLE_VARIABLES))]
+    for name, value in sorted(mistyped.items()):
+        why = "Its type is another one, so the role that reads it would refuse it, or take it for something else."
+        findings.append(_bad("variables", name, f"'{value}'", expected_of(name) or "another value", why, f"Correct {name}."))
+    return findings or [ok("validate.variables", "inventory", "no unknown variable", "no variable that looks like a misspelt one of the collection")]
+
+
+def _misnamed(name: str) -> Finding:
+    known = meant(name)
+    if known:
+        why = "No part of the collection reads this variable, and it looks like a misspelt one."
+        return _bad("variables", name, "unknown variable", f"{known} (did you mean '{known}'?)", why, f"Rename it to {known}.")
+    why = "No part of the collection reads this variable."
+    remedy = "Rename it, or remove it; names that start with rdma_ belong to this collection, and docs/intent.md lists them."
+    return Finding("validate.variables", name, WARN, "unknown variable", "a variable that the collection reads", why, remedy)
 
 
 def _check_archive(seen: typing.Optional[ArchiveFacts]) -> typing.List[Finding]:

@@ -312,14 +312,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Give each fabric its own `name`, `resource_name`, `network.name` and pool.",
     ),
     "validate.variables": Explanation(
-        means="A variable rdma_* is not one that the collection reads. A wish may be dropped in silence.",
-        measured="Variables of localhost and of the nodes whose names start with `rdma_`.",
+        means="A variable is misspelt, or has a value that it can't have. A wish would be dropped in silence.",
+        measured="Names of the variables of localhost: those that start with `rdma_`, and those that look like an option of a role. Truth values and numbers.",
         causes=(
-            "A typing mistake: then it fails, with the nearest name.",
-            "A variable of somebody else (warn).",
+            "A typing mistake in the name: then it fails, with the nearest name.",
+            "A typing mistake in the value: `ture`.",
+            "A variable of somebody else whose name starts with `rdma_` (warn).",
         ),
-        look=("ansible-inventory --host localhost",),
-        remedy="Rename it; names that start with `rdma_` belong to this collection.",
+        look=("ansible-inventory --host localhost", "ansible-doc -t role -l linerate.rdma"),
+        remedy="Correct the name or the value; names that start with `rdma_` belong to this collection.",
     ),
     "validate.waivers": Explanation(
         means="A waiver would cover nothing, or has no reason, or covers what can't be waived.",

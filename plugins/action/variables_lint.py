@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Refuses misspelt variables before anything begins. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.variables import mistakes
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import mistyped, names_of, origins
+
+
+class ActionModule(ControllerAction):
+    """Takes the variables from Ansible itself: they are no arguments."""
+
+    def work(self, options: Result, variables: Result) -> Result:
+        """:raises RdmaError: one is misspelt, or has a value that it can't have"""
+        names, values = names_of(variables), mistyped(variables, self._templar.template)
+        found = mistakes(names, values, origins(variables, (*names, *values)))
+        if found:
+            raise RdmaError(f"{'; '.join(found)}. Nothing was begun", "Correct what is named, and run it again")
+        return {"names": list(names)}

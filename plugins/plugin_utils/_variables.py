@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The user's variables as Ansible has them: which are misspelt, which have a value that they can't have, and in which line each was written."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from ansible.errors import AnsibleError
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.variables import is_refused, ours, type_of
+
+try:
+    # ansible-core from 2.19 on knows of each text and mapping where it was read
+    from ansible._internal._datatag._tags import Origin
+except ImportError:
+    Origin = None
+
+Variables = typing.Mapping[str, typing.Any]
+#: characters of a value that a message shows
+_MOST_OF_A_VALUE = 100
+#: places in the intent whose lines are kept, and how deep they lie at most
+_MOST_PLACES, _DEEPEST = 10_000, 20
+
+
+def names_of(variables: Variables) -> typing.Tuple[str, ...]:
+    """Return the names that belong to the collection, or look like a misspelt one of it."""
+    return ours(map(str, variables))
+
+
+def mistyped(variables: Variables, template: typing.Callable[[typing.Any], typing.Any]) -> typing.Dict[str, str]:
+    """Return the values, as text, of public variables that these can't have, by variable.
+
+    :param template: makes the value of what a user wrote
+    """
+    found = {}
+    for name in filter(type_of, map(str, variables)):
+        try:
+            value = template(variables[name])
+        except AnsibleError:
+            # it builds on what is not known yet; the role that reads it says so
+            continue
+        if is_refused(name, value):
+            found[name] = str(value)[:_MOST_OF_A_VALUE]
+    return found
+
+
+def origins(variables: Variables, names: typing.Iterable[str]) -> typing.Dict[str, str]:
+    """Return where the user wrote each of these variables, and each part of them, by path: ``{"rdma_fabrics[0].name": "group_vars/all.yml, line 3"}``.
+
+    A part that is written as a template has no parts of its own. ansible-core before 2.19 knows of no line: then there is none.
+    """
+    found: typing.Dict[str, str] = {}
+    for name in names:
+        if name in variables:
+            _note(found, name, None, variables[name], _DEEPEST)
+    return found
+
+
+def _note(found: typing.Dict[str, str], path: str, key: typing.Any, value: typing.Any, depth: int) -> None:
+    place = _place(key) or _place(value)
+    if len(found) >= _MOST_PLACES or not depth:
+        return
+    if place:
+        found[path] = place
+    if isinstance(value, dict):
+        for name, item in value.items():
+            _note(found, f"{path}.{name}", name, item, depth - 1)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _note(found, f"{path}[{index}]", None, item, depth - 1)
+
+
+def _place(value: typing.Any) -> str:
+    """Return file and line of what was read; empty where they are not known. A file below the folder of the run is named from there."""
+    origin = Origin.get_tag(value) if Origin is not None and value is not None else None
+    if origin is None:
+        return ""
+    path = getattr(origin, "path", None)
+    if not path:
+        return str(getattr(origin, "description", None) or "").strip("<>")
+    near = os.path.relpath(path)
+    line = getattr(origin, "line_num", None)
+    return f"{path if near.startswith(os.pardir) else near}{f', line {line}' if line else ''}"
