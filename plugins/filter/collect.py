@@ -59,6 +59,7 @@ import typing
 from collections.abc import Mapping
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import kind_of
 from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
 
@@ -66,7 +67,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filt
 def collect(hostvars: typing.Any, hosts: typing.Any, register: str, key: str) -> typing.Dict[str, typing.Dict[str, typing.Any]]:
     """See DOCUMENTATION."""
     if not isinstance(hostvars, Mapping):
-        raise RdmaError(f"the input is a {type(hostvars).__name__}; expected the variable hostvars")
+        raise RdmaError(f"the input is {kind_of(hostvars)}; expected the variable hostvars")
     if isinstance(hosts, str) or not hasattr(hosts, "__iter__"):
         raise RdmaError(f"hosts is {hosts!r}; expected a list of host names, such as groups['rdma_nodes']")
     return {str(host): _answer(hostvars, host, register, key) for host in hosts}
@@ -80,7 +81,7 @@ def _answer(hostvars: typing.Any, host: str, register: str, key: str) -> typing.
         return _error(f"was not asked: no task registered {register} there (left out by --limit?)")
     result = variables[register]
     if not isinstance(result, Mapping):
-        return _error(f"{register} holds a {type(result).__name__}, not the result of a module")
+        return _error(f"{register} holds {kind_of(result)}, not the result of a module")
     if result.get("unreachable"):
         return _error(f"unreachable: {_text(result)}")
     if result.get("failed"):

@@ -21,7 +21,7 @@ import math
 import typing
 
 from .errors import RdmaError
-from .text import plain
+from .text import kind_of, plain
 
 _MOST_OF_A_FLOAT = 10**300
 #: characters of a path and of a value in a message
@@ -438,7 +438,7 @@ def _seen(data: typing.Any) -> str:
     for kind, name in kinds.items():
         if isinstance(data, kind):
             return f"{data!r} ({name})" if kind in (bool, int, float, str) else f"a {name}"
-    return "nothing" if data is None else f"a {type(data).__name__}"
+    return kind_of(data)
 
 
 def _describe(cls: typing.Any) -> str:

@@ -9,6 +9,18 @@ import typing
 from .escape import visible
 
 
+#: types in the words of YAML and JSON; those of Ansible, which have names of their own, are built on them
+_KINDS = ((bool, "a boolean"), (int, "an integer"), (float, "a number"), (str, "a string"), (dict, "a mapping"), (list, "a list"), (tuple, "a list"))
+
+
+def kind_of(value: typing.Any) -> str:
+    """Return the type of a value in words: ``a mapping``."""
+    if value is None:
+        return "nothing"
+    found = [words for kind, words in _KINDS if isinstance(value, kind)]
+    return found[0] if found else f"a {type(value).__name__.lstrip('_')}"
+
+
 def both_ends(text: str, limit: int = 600) -> str:
     """``text`` in ``limit`` characters: what was wrapped around an error stands before it, the error itself at the end."""
     return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-(limit // 2) :]}"

@@ -12,7 +12,7 @@ import re
 import typing
 
 from .._model.archive import RUN, VARIABLE, Address, ArchiveError, Folder, Place
-from .._model.text import plain
+from .._model.text import kind_of, plain
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}):/")
 _ADDRESS = re.compile(r"(https?)://([^/?#]*)(/[^?#]*)?(\?[^#]*)?(#.*)?", re.IGNORECASE | re.DOTALL)
@@ -32,7 +32,7 @@ def place_of(said: typing.Any) -> typing.Optional[Place]:
     if said is None or said == "":
         return None
     if not isinstance(said, str) or not said.strip():
-        raise ArchiveError(f"{VARIABLE} is a {type(said).__name__} without a place in it", "Give the path of a folder, or an address that takes PUT")
+        raise ArchiveError(f"{VARIABLE} is {kind_of(said)} without a place in it", "Give the path of a folder, or an address that takes PUT")
     scheme = _SCHEME.match(said)
     if scheme is None:
         if "\0" in said or "\n" in said:

@@ -16,6 +16,7 @@ from .._model.intent import ClusterIntent, Fabric, Intent
 from .._model.load import LoadError, load, load_all, partial
 from .._model.mirror import EVERYTHING, Mirror, on_mirror
 from .._model.proposal import PLACEHOLDER
+from .._model.text import kind_of
 
 #: fabrics of an intent. A server has some ten HCAs; each fabric is compared with each other one, and the intent may be that of a stranger's folder
 MOST_FABRICS = 100
@@ -116,7 +117,7 @@ def _with_managers(fabric: typing.Any) -> typing.Any:
 def _load_list(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Optional[typing.Tuple[typing.Any, ...]]:
     """None where it is no list, or no fabric is in it."""
     if not isinstance(data, (list, tuple)):
-        problems.append(LoadError(path, "missing" if data is None else f"a {type(data).__name__}", "a list of mappings"))
+        problems.append(LoadError(path, "missing" if data is None else kind_of(data), "a list of mappings"))
         return None
     what, most = ("fabrics", MOST_FABRICS) if cls is Fabric else ("waivers", MOST_WAIVERS)
     if len(data) > most:

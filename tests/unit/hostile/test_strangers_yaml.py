@@ -59,7 +59,7 @@ def test_aliases_of_a_file_that_repeats_itself_are_taken() -> None:
         (job(name="{a: [x, x]}"), "metadata.name is missing"),
         (job(name="Big_Name"), "metadata.name 'Big_Name' is refused"),
         (job(namespace="[t, t]"), "metadata: namespace 'a list' is refused"),
-        (job(queue="{a: b}"), "kueue.x-k8s.io/queue-name 'a dict' is refused"),
+        (job(queue="{a: b}"), "kueue.x-k8s.io/queue-name 'a mapping' is refused"),
         (job().replace("kind: Job", "kind: [Job]"), "kind is a list, expected text"),
     ],
 )

@@ -18,6 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.discover impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, load_exactly, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import kind_of
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 
 
@@ -230,3 +231,13 @@ def test_facts_of_a_node_load_alike_by_each_way() -> None:
     hca = Hca("mlx5_0", "mlx5_0", (Netdev("ib0", "00:00", 2044),), pci, "0x0000000000000001", "node", "28.43.1014", "MT", None, (port,), Sriov(16, 8))
     facts = discover.Facts({"worker-1": ObservedHcas(NodeHcas((hca,))), "worker-2": ObservedHcas(error="No ssh.")})
     assert same(discover.Facts, to_data(facts)) == ("loaded", typed(facts))
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [({}, "a mapping"), ([], "a list"), ((), "a list"), ("x", "a string"), (True, "a boolean"), (1, "an integer"), (1.5, "a number")]
+)
+def test_a_type_has_the_words_of_yaml_whatever_ansible_calls_it(value: typing.Any, words: str) -> None:
+    assert kind_of(value) == words
+    if not isinstance(value, bool):
+        assert kind_of(type("_AnsibleTaggedValue", (type(value),), {})(value)) == words
+    assert (kind_of(None), kind_of(object())) == ("nothing", "a object")

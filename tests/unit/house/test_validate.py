@@ -110,8 +110,8 @@ def test_each_wrong_item_is_named(fabrics: typing.Any) -> None:
     ("value", "said"),
     [
         (None, "rdma_fabrics: missing; expected a list of mappings"),
-        ("compute", "rdma_fabrics: a str; expected a list of mappings"),
-        ({"name": "compute"}, "rdma_fabrics: a dict; expected a list of mappings"),
+        ("compute", "rdma_fabrics: a string; expected a list of mappings"),
+        ({"name": "compute"}, "rdma_fabrics: a mapping; expected a list of mappings"),
         ([], "rdma_fabrics: an empty list; expected one fabric at least"),
         ([["compute"]], "rdma_fabrics[0]: a list; expected a mapping"),
     ],

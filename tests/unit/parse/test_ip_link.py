@@ -63,7 +63,7 @@ def test_what_a_driver_does_not_tell_is_not_known() -> None:
         (of(link_state="up"), "link_state: 'up' is not one of auto, enable, disable"),
         (of(**{"node guid": "1"}), "is not a GUID"),
         (of(vf=None), "vf: 'None' is not a number"),
-        (json.dumps([{"vfinfo_list": [{"vf": 0}]}]), "ifname: 'a NoneType' is not the name of a network interface"),
+        (json.dumps([{"vfinfo_list": [{"vf": 0}]}]), "ifname: 'nothing' is not the name of a network interface"),
         (json.dumps([{"ifname": "eth1", "vfinfo_list": [{"vf": 0}, {"vf": 0}]}]), "is not a list with each VF once"),
     ],
 )

@@ -13,7 +13,7 @@ import typing
 
 from ..errors import ParseError
 from ..escape import line
-from ..text import cut
+from ..text import cut, kind_of
 
 #: characters of a refused text that a message shows
 _SHOWN = 100
@@ -106,7 +106,7 @@ class Bound:
 
 def shown(value: typing.Any) -> str:
     """A refused value as a message may show it: short, in one line, without characters that steer a terminal."""
-    return line(cut(value if isinstance(value, str) else f"a {type(value).__name__}", _SHOWN))
+    return line(cut(value if isinstance(value, str) else kind_of(value), _SHOWN))
 
 
 def pattern(expression: typing.Pattern[str]) -> typing.Callable[[str], typing.Optional[str]]:

@@ -11,6 +11,7 @@ from ..._model.boundary.kubernetes import LABEL, OBJECT_NAME
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.feature_discovery import WorkerConfig
 from ..._model.sriov_operator import OlmObject
+from ..._model.text import kind_of
 from .resource import Resource, ResourceError, items_of, known, mapping_at, name_of, text_at, text_of, texts_of, title_of
 
 #: name of the package, and the beginning of the name of its ClusterServiceVersions
@@ -51,7 +52,7 @@ def worker_config(data: typing.Any) -> WorkerConfig:
 
 def _section(data: typing.Any, key: str) -> typing.Dict[str, typing.Any]:
     if data is not None and not isinstance(data, dict):
-        raise ResourceError(f"configuration of nfd-worker: a {type(data).__name__} where {key} should be in a mapping")
+        raise ResourceError(f"configuration of nfd-worker: {kind_of(data)} where {key} should be in a mapping")
     value = (data or {}).get(key)
     if value is not None and not isinstance(value, dict):
         raise ResourceError(f"configuration of nfd-worker: {key} is no mapping")

@@ -15,7 +15,7 @@ from ..._model.boundary.kubernetes import OBJECT_NAME
 from ..._model.boundary.times import EARLIEST, moment
 from ..._model.disruption import LabelExpression, LabelSelector
 from ..._model.errors import ParseError, RdmaError
-from ..._model.text import plain
+from ..._model.text import kind_of, plain
 from ..limits import decode_json
 
 _LONGEST_MESSAGE = 2000
@@ -33,7 +33,7 @@ class ResourceError(RdmaError):
 def title_of(resource: typing.Any) -> str:
     """Kind and name of a resource, for an error's text; of another thing its type."""
     if not isinstance(resource, dict):
-        return f"a {type(resource).__name__}"
+        return kind_of(resource)
     metadata = resource.get("metadata")
     name = metadata.get("name", "without a name") if isinstance(metadata, dict) else "without metadata"
     return f"{shown(resource.get('kind', 'resource'))} {shown(name)}"
