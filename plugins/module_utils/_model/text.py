@@ -8,7 +8,6 @@ import typing
 
 from .escape import visible
 
-
 #: types in the words of YAML and JSON; those of Ansible, which have names of their own, are built on them
 _KINDS = ((bool, "a boolean"), (int, "an integer"), (float, "a number"), (str, "a string"), (dict, "a mapping"), (list, "a list"), (tuple, "a list"))
 
