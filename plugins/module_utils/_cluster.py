@@ -23,6 +23,7 @@ from ._fact_modules import FACT_SPEC
 from ._model import escape
 from ._observe.apply import Outcome
 from ._observe.kubernetes import ApiError, Cluster, api_error
+from ._parse.kubernetes.no_answer import cause_of
 
 try:
     import kubernetes
@@ -96,7 +97,7 @@ def client_of(options: typing.Mapping[str, typing.Any], found: Credentials) -> t
         refused = api_error(problem, found.where)
         error = ApiError(refused.status, refused.reason, found.masked(refused.text), found.where)
     except (HTTPError, OSError) as problem:
-        words = found.masked(str(problem))
+        words = found.masked(cause_of(str(problem)) or str(problem))
         unreadable = isinstance(problem, OSError) and getattr(problem, "filename", None)
         error = ApiError(0, "Configuration" if unreadable else "Unreachable", words if unreadable else f"no answer from the API server: {words}", found.where)
     except (CoreException, ConfigException, ValueError, TypeError, LookupError, AttributeError) as problem:

@@ -43,12 +43,14 @@ class Credentials:
     """:ivar given: by the options' names; of an option that is left out, what the environment says
     :ivar source: what of it kubernetes.core takes
     :ivar named: whether the user says it, rather than leave it to the defaults
+    :ivar by: variable or option that names the kubeconfig, in words
     """
 
     given: typing.Mapping[str, typing.Any]
     source: typing.Literal["options", "kubeconfig", "service account"]
     named: bool
     kubeconfig: typing.Any = None
+    by: str = ""
 
     @property
     def where(self) -> str:
@@ -57,6 +59,8 @@ class Credentials:
         if self.source == "options":
             return f"API server {shown_url(server)}"
         told = "service account of this pod" if self.source == "service account" else f"kubeconfig {shown(self.kubeconfig)}"
+        if self.source == "kubeconfig" and self.by:
+            told = f"{told} ({self.by})"
         return f"{told}, API server {shown_url(server)}" if server else told
 
     @property
@@ -101,15 +105,24 @@ def credentials(options: typing.Mapping[str, typing.Any], environment: Environme
     :param options: of the module; None counts as left out
     """
     given = _given(options, environment)
-    path = given.get("kubeconfig") or environment.get("KUBECONFIG") or "~/.kube/config"
+    path, by = _kubeconfig(options, given, environment)
     if given.get("host") and any(all(given.get(name) for name in names) for names in _COMPLETE):
         return Credentials(given, "options", True)
     if given.get("kubeconfig") or given.get("context"):
-        return Credentials(given, "kubeconfig", True, path)
+        return Credentials(given, "kubeconfig", True, path, by)
     if _in_pod():
         return Credentials(given, "service account", True)
     present = any(os.path.exists(os.path.expanduser(part)) for part in path.split(os.pathsep) if part)
-    return Credentials(given, "kubeconfig", bool(given or environment.get("KUBECONFIG") or present), path)
+    return Credentials(given, "kubeconfig", bool(given or environment.get("KUBECONFIG") or present), path, by)
+
+
+def _kubeconfig(options: typing.Mapping[str, typing.Any], given: typing.Mapping[str, typing.Any], environment: Environment) -> typing.Tuple[typing.Any, str]:
+    """The kubeconfig that counts, and who names it: the first of the option, which the playbooks take from rdma_kubeconfig, two variables, and the default."""
+    if given.get("kubeconfig"):
+        return given["kubeconfig"], "from rdma_kubeconfig or the option kubeconfig" if options.get("kubeconfig") else "from K8S_AUTH_KUBECONFIG"
+    if environment.get("KUBECONFIG"):
+        return environment["KUBECONFIG"], "from KUBECONFIG"
+    return "~/.kube/config", "the default"
 
 
 def _given(options: typing.Mapping[str, typing.Any], environment: Environment) -> typing.Dict[str, typing.Any]:

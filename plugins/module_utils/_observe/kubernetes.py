@@ -21,6 +21,7 @@ from .._model.kubernetes import CommandResult, Container
 from .._model.operand import one_line, part_of_path
 from .._model.text import folded
 from .._parse.kubernetes.core import status_message
+from .._parse.kubernetes.no_answer import cause_of
 from .._parse.kubernetes.refusal import explain
 from .._parse.kubernetes.resource import title_of
 from .._parse.limits import MIB, decode_answer, decode_json, values_of
@@ -213,7 +214,7 @@ class ApiError(RdmaError):
 
 def _remedy(status: int, text: str) -> str:
     """What helps against what the server, or the way to it, says."""
-    if status == 0 and "CERTIFICATE_VERIFY_FAILED" in text:
+    if status == 0 and ("CERTIFICATE_VERIFY_FAILED" in text or "is not trusted" in text):
         return "The server is not the one that the kubeconfig trusts: take the certificate authority of this cluster, or the right server"
     if status == 0:
         return "Check the kubeconfig (or the variables K8S_AUTH_*), and whether the API server runs"
@@ -290,7 +291,7 @@ class Cluster:
         except ApiException as error:
             raise api_error(error, where) from error
         except (HTTPError, OSError) as error:
-            raise ApiError(0, "Unreachable", f"no answer from the API server: {error}", where) from error
+            raise ApiError(0, "Unreachable", f"no answer from the API server: {cause_of(str(error)) or error}", where) from error
 
     def _json(self, method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), body: typing.Any = None, **more: typing.Any) -> Resource:
         return _object(self._call(method, path, query, body, **more), f"{method.upper()} {path}")

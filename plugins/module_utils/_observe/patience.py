@@ -18,7 +18,7 @@ AWAY = 600.0
 #: seconds between two attempts: the first pause, and the longest
 FIRST, LONGEST = 1.0, 15.0
 #: of refusals with a status of 5xx, what stays so: the eviction API names two PodDisruptionBudgets in this way
-_FINAL = ("more than one PodDisruptionBudget", "CERTIFICATE_VERIFY_FAILED")
+_FINAL = ("more than one PodDisruptionBudget", "CERTIFICATE_VERIFY_FAILED", "is not trusted")
 
 
 def passes(error: ApiError, method: str, path: str) -> bool:

@@ -113,9 +113,10 @@ def test_an_api_server_that_does_not_say_what_is_allowed(capsys: pytest.CaptureF
 
 def test_nothing_that_is_missing_fails_the_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     seen = look(capsys)
-    assert (seen["named"], seen["where"], seen["server"], seen["error"]) == (False, f"kubeconfig config in {tmp_path}/.kube", "", "")
+    assert (seen["named"], seen["where"], seen["server"], seen["error"]) == (False, f"kubeconfig config in {tmp_path}/.kube (the default)", "", "")
     seen = look(capsys, kubeconfig=str(tmp_path / "none"))
-    assert seen["named"] and seen["error"] == f"kubeconfig none in {tmp_path}: there is no such file" and "Check the kubeconfig" in seen["remedy"]
+    said = f"kubeconfig none in {tmp_path} (from rdma_kubeconfig or the option kubeconfig): there is no such file"
+    assert seen["named"] and seen["error"] == said and "Check the kubeconfig" in seen["remedy"]
     seen = look(capsys, host="http://127.0.0.1:1", api_key=TOKEN)
     assert "API server http://127.0.0.1:1: no answer from the API server" in seen["error"]
     monkeypatch.setattr(_cluster, "HAS_KUBERNETES", False)

@@ -297,7 +297,7 @@ def test_no_message_and_nothing_that_ansible_shows_has_a_secret(world: World) ->
         ({"host": world.secure.url, "api_key": TOKEN, "ca_cert": world.key}, f"API server {world.secure.url}: no answer"),
         ({"host": world.secure.url, "api_key": TOKEN}, "The server is not the one that the kubeconfig trusts"),
         ({"host": world.plain.url}, f"config in {world.folder}/.kube, API server {world.plain.url}: there is no such file"),
-        ({"context": "mine", "api_key": TOKEN}, f"kubeconfig config in {world.folder}/.kube: there is no such file"),
+        ({"context": "mine", "api_key": TOKEN}, f"kubeconfig config in {world.folder}/.kube (the default): there is no such file"),
         ({"kubeconfig": {"kind": "Config", "clusters": TOKEN, "users": [{"user": {"token": TOKEN}}]}, "api_key": TOKEN}, "kubeconfig given as a mapping: "),
         ({"kubeconfig": {"current-context": "x", "contexts": [1], "clusters": 5, "users": []}}, "kubeconfig given as a mapping: "),
     ]
@@ -370,7 +370,7 @@ def impersonating_nobody(expected: Seen, made: typing.Any) -> Seen:
 
 def test_helm_is_told_of_the_kubeconfig_wherever_it_is(world: World) -> None:
     path = world.kubeconfig(".kube/config")
-    assert (rendered(), rendered(path), credentials({}, os.environ).where) == (path, path, f"kubeconfig config in {world.folder}/.kube")
+    assert (rendered(), rendered(path), credentials({}, os.environ).where) == (path, path, f"kubeconfig config in {world.folder}/.kube (the default)")
     world.patch.setenv("KUBECONFIG", path)
     assert rendered() == path
     world.patch.setenv("K8S_AUTH_KUBECONFIG", path)

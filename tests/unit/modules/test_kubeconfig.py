@@ -86,7 +86,7 @@ def test_a_file_that_is_no_kubeconfig(content: typing.Optional[bytes], said: str
     if content is not None:
         path.write_bytes(content)
     message = failure(capsys, kubeconfig=str(path))
-    assert f"kubeconfig mine.conf in {tmp_path}: " in message
+    assert f"kubeconfig mine.conf in {tmp_path} (from rdma_kubeconfig or the option kubeconfig): " in message
     assert said in message
     assert "Check the kubeconfig" in message
 
@@ -101,7 +101,7 @@ def test_no_kubeconfig_at_all_names_where_it_was_looked_for(
     for name in ("K8S_AUTH_KUBECONFIG", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert f"kubeconfig config in {tmp_path}/.kube: there is no such file" in failure(capsys)
+    assert f"kubeconfig config in {tmp_path}/.kube (the default): there is no such file" in failure(capsys)
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_no_kubeconfig_at_all_names_where_it_was_looked_for(
 )
 def test_a_server_that_does_not_let_us_in(code: int, said: str, remedy: str, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
     message = failure(capsys, kubeconfig=kubeconfig(tmp_path / "k", Server(code, said).url))
-    assert message.startswith(f"kubeconfig k in {tmp_path}: {said}")
+    assert message.startswith(f"kubeconfig k in {tmp_path} (from rdma_kubeconfig or the option kubeconfig): {said}")
     assert remedy in message
 
 
 def test_nobody_listens(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
     message = failure(capsys, kubeconfig=kubeconfig(tmp_path / "k", "http://127.0.0.1:1"))
-    assert "no answer from the API server" in message and "refused" in message
+    assert "no answer from the API server: connection refused by http://127.0.0.1:1. " in message
     assert "whether the API server runs" in message
 
 

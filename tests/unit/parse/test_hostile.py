@@ -166,6 +166,11 @@ TEXT: typing.Dict[str, Text] = {
     "node.sysfs.is_representor": Text(parser("node.sysfs.is_representor"), ["pf0vf3", "c1pf0sf2", "p0", "7"], (False, True)),
     "node.sysfs.pci_address_of_link": Text(parser("node.sysfs.pci_address_of_link"), ["../../devices/pci0000:3a/0000:3b:00.2/net/net1"], (None,)),
     "kubernetes.refusal.unknown_fields": Text(lambda text: parser("kubernetes.refusal.unknown_fields")([text]), ['unknown field "spec.x"'], ((),)),
+    "kubernetes.no_answer.cause_of": Text(
+        parser("kubernetes.no_answer.cause_of"),
+        ["HTTPSConnectionPool(host='127.0.0.1', port=1): Max retries exceeded with url: /version (Caused by NewConnectionError('Connection refused'))"],
+        ("",),
+    ),
     "kubernetes.refusal.explain": Text(
         parser("kubernetes.refusal.explain"),
         [

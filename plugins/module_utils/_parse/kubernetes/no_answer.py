@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What kept a request from its server, out of the words of urllib3 and OpenSSL. Sources: urllib3.exceptions of 1.26 and 2.x, errno(3), ssl.SSLError."""
+
+from __future__ import annotations
+
+import re
+
+#: characters of a message that are looked at
+_MOST = 4000
+#: the server that is meant; a proxy on the way has none of its own
+_SERVER = re.compile(r"(HTTPS?)Connection(?:Pool)?\(host='([^']{1,253})', port=(\d{1,5})", re.ASCII)
+_UNTRUSTED = re.compile(r"certificate verify failed(?:: ([^(\n]{1,200}))?")
+#: words of the library, and what they mean; ``{}`` is the server. The first that is found counts
+_MEANINGS = (
+    ("Unable to connect to proxy", "no way to {} through the proxy"),
+    ("Tunnel connection failed", "the proxy refused the way to {}"),
+    ("Connection refused", "connection refused by {}"),
+    ("Name or service not known", "the name of {} can't be resolved"),
+    ("Temporary failure in name resolution", "the name of {} can't be resolved"),
+    ("No address associated with hostname", "the name of {} can't be resolved"),
+    ("WRONG_VERSION_NUMBER", "{} does not speak TLS"),
+    ("record layer failure", "{} does not speak TLS"),
+    ("No route to host", "no route to {}"),
+    ("Network is unreachable", "no route to {}"),
+    ("reset by peer", "connection reset by {}"),
+    ("Remote end closed connection", "connection closed by {}"),
+    ("timed out", "no answer of {} in time"),
+)
+
+
+def cause_of(text: str) -> str:
+    """Return in a few words what the text of an error of urllib3 says; empty where it says something else.
+
+    >>> cause_of("HTTPSConnectionPool(host='127.0.0.1', port=1): Max retries exceeded with url: /version (Caused by NewConnectionError('Connection refused'))")
+    'connection refused by https://127.0.0.1:1'
+    """
+    server = _SERVER.search(text[:_MOST])
+    if server is None:
+        return ""
+    address = f"{server[1].lower()}://{f'[{server[2]}]' if ':' in server[2] else server[2]}:{server[3]}"
+    untrusted = _UNTRUSTED.search(text[:_MOST])
+    if untrusted:
+        return f"the certificate of {address} is not trusted{f': {untrusted[1].strip()}' if untrusted[1] else ''}"
+    meant = [words for said, words in _MEANINGS if said in text[:_MOST]]
+    return meant[0].format(address) if meant else ""
