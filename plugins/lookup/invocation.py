@@ -42,7 +42,7 @@ import ansible.context
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import refusal
+from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import ONLY_LISTS, refusal
 
 
 class LookupModule(LookupBase):
@@ -51,6 +51,8 @@ class LookupModule(LookupBase):
     def run(self, terms: typing.List[str], variables: typing.Any = None, **kwargs: typing.Any) -> typing.List[str]:
         # tags may come out of the configuration as well; the command line has what counts
         given = ansible.context.CLIARGS
+        if any(given.get(name) for name in ONLY_LISTS):
+            return terms
         wrong = refusal(given.get("tags") or (), given.get("skip_tags") or (), given.get("start_at_task"))
         if wrong:
             raise AnsibleLookupError(wrong)

@@ -12,6 +12,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.tags import r
 
 #: tags of plays in site.yml, and those of Ansible that cover them
 KNOWN = (*STAGES, "report", "all", "tagged")
+#: options of ansible-playbook by which nothing runs. With --list-tags Ansible itself sets a tag of its own
+ONLY_LISTS = ("listtags", "listtasks", "listhosts", "syntax")
 
 
 def refusal(tags: typing.Iterable[str], skip_tags: typing.Iterable[str], start_at_task: typing.Optional[str]) -> str:

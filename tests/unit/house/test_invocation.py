@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import typing
 
+import ansible.context
 import pytest
+from ansible.errors import AnsibleLookupError
 
+from ansible_collections.linerate.rdma.plugins.lookup.invocation import LookupModule
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
 from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import refusal
 
@@ -34,3 +37,17 @@ def test_a_run_of_stages_is_fine(tags: typing.List[str], skip: typing.List[str])
 def test_what_would_end_with_0_and_prove_nothing(tags: typing.List[str], skip: typing.List[str], task: typing.Optional[str], said: str) -> None:
     text = refusal(tags, skip, task)
     assert said in text and all(stage in text for stage in STAGES)
+
+
+@pytest.mark.parametrize("option", ["listtags", "listtasks", "listhosts", "syntax"])
+def test_what_only_lists_is_never_refused(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--list-tags sets the tag 'never' itself."""
+    given = {"tags": ("all", "never"), "skip_tags": (), "start_at_task": None}
+    monkeypatch.setattr(ansible.context, "CLIARGS", given)
+    lookup = object.__new__(LookupModule)
+    with pytest.raises(AnsibleLookupError, match="--tags names never"):
+        lookup.run(["localhost"])
+    monkeypatch.setattr(ansible.context, "CLIARGS", {**given, option: True})
+    assert lookup.run(["localhost"]) == ["localhost"]
+    monkeypatch.setattr(ansible.context, "CLIARGS", {**given, "tags": ("all",), "step": True})
+    assert lookup.run(["localhost"]) == ["localhost"]
