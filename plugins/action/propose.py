@@ -10,6 +10,7 @@ import typing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._propose import default_path, propose_intent
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import first
 
 
 class ActionModule(ControllerAction):
@@ -22,6 +23,7 @@ class ActionModule(ControllerAction):
         # raw: it is compared, and stage validate alone says what is wrong with it
         "fabrics": {"type": "raw"},
         "cluster": {"type": "raw"},
+        "cause": {"type": "str", "default": ""},
     }
 
     def work(self, options: Result, variables: Result) -> Result:
@@ -29,7 +31,8 @@ class ActionModule(ControllerAction):
         there = options["fabrics"] is not None or options["cluster"] is not None
         # where nothing is written, it does not matter whether there is a place for it
         path = os.path.abspath(options["path"]) if options["path"] else "" if there else default_path(_inventory_dir(variables))
-        return propose_intent(folder, path, options["namespace"], options["fabrics"], options["cluster"], bool(self._task.check_mode))
+        cause = options["cause"] if variables.get("groups", {}).get("rdma_nodes") else first()
+        return propose_intent(folder, path, options["namespace"], options["fabrics"], options["cluster"], bool(self._task.check_mode), cause)
 
 
 def _inventory_dir(variables: Result) -> str:

@@ -89,6 +89,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import n
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory as inventory_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import note
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside
 
 GROUP = "rdma_nodes"
@@ -105,6 +106,15 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
 
     def parse(self, inventory: typing.Any, loader: typing.Any, path: str, cache: bool = True) -> None:
         super().parse(inventory, loader, path, cache)
+        try:
+            self._parse(path)
+        except AnsibleParserError as error:
+            # Ansible only warns of it; what then finds no nodes says why
+            note(error.message)
+            raise
+
+    def _parse(self, path: str) -> None:
+        """:raises AnsibleParserError: the file is wrong, or the cluster has no nodes for it"""
         given = self._read_config_data(path)
         unknown = sorted(set(given) - set(self.get_options()))
         if unknown:

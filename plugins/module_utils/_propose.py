@@ -76,20 +76,25 @@ def seen_of(folder: FactFolder, namespace: str = "") -> Seen:
     return Seen(hcas, subnets, topologies, addresses, operators, tuple(unread), namespace, neighbours)
 
 
-def propose_intent(folder: FactFolder, path: str, namespace: str, fabrics: typing.Any, cluster: typing.Any, check_mode: bool) -> Data:
+def propose_intent(folder: FactFolder, path: str, namespace: str, fabrics: typing.Any, cluster: typing.Any, check_mode: bool, cause: str = "") -> Data:
     """Propose, and write the proposal where nobody has an intent yet. No file is ever overwritten.
 
     :param path: of the file
     :param namespace: of the pods; empty where nobody has said so
     :param fabrics: value of ``rdma_fabrics``, and ``cluster`` that of ``rdma_cluster``; None where there is none
+    :param cause: why nodes could not be found or seen, where that is known; nothing comes before it
     :returns: ``changed``, ``written``, ``path``, ``text`` of the file, ``lines`` to show, ``blanks``: paths to fill in, and ``diff``
     :raises ProposalError: nothing can be proposed
     :raises FileError: a fact can't be read, or the file is there or can't be written
     """
-    proposal = propose(seen_of(folder, namespace))
+    seen = seen_of(folder, namespace)
+    proposal = propose(seen)
     left_out = [f"left out: {item.what}: {item.why}" for item in proposal.left_out]
     if not proposal.fabrics.items:
-        why = "; ".join(left_out) or "the group rdma_nodes is empty"
+        if not folder.start().nodes:
+            left_out = ["the group rdma_nodes is empty", *seen.unread]
+        # what came first is the cause of the rest, which is in the output above
+        why = cause.rstrip(". ") or "; ".join(left_out)
         raise ProposalError(plain(f"nothing can be proposed; {why}"), "Correct what is named, and run it again")
     text = render(proposal)
     blanks = {place: entry for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}

@@ -33,6 +33,10 @@ options:
   cluster:
     description: The variable C(rdma_cluster), if there is an intent already.
     type: raw
+  cause:
+    description: Why the nodes could not be seen. If nothing can be proposed, the module fails with this text.
+    type: str
+    default: ""
 extends_documentation_fragment:
   - linerate.rdma._options.folder
   - linerate.rdma._attributes.changes

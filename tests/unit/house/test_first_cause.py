@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A run that finds no nodes ends with what came first: the cause of all the rest."""
+
+from __future__ import annotations
+
+import pathlib
+import types
+import typing
+
+import pytest
+from ansible.errors import AnsibleParserError
+from ansible.plugins.inventory import BaseInventoryPlugin
+
+from ansible_collections.linerate.rdma.plugins.action import propose
+from ansible_collections.linerate.rdma.plugins.inventory.nodes import InventoryModule
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils import _first_cause
+
+REFUSED = "x.linerate.rdma.yml: kubeconfig k in /h (from KUBECONFIG): no answer from the API server: connection refused by https://127.0.0.1:1. Check it"
+
+
+@pytest.fixture(autouse=True)
+def causes(monkeypatch: pytest.MonkeyPatch) -> typing.List[str]:
+    found: typing.List[str] = []
+    monkeypatch.setattr(_first_cause, "_causes", found)
+    return found
+
+
+def proposed(folder: FactFolder, nodes: typing.Sequence[str], **options: typing.Any) -> str:
+    """How the proposal fails."""
+    folder.begin(RunStart(folder.run, "2026-01-02T03:04:05+00:00", nodes=tuple(nodes)))
+    action = object.__new__(propose.ActionModule)
+    action._task = types.SimpleNamespace(check_mode=False)
+    given = {"facts_dir": folder.report_dir, "run": folder.run, "path": "/p", "namespace": "", "fabrics": None, "cluster": None, "cause": "", **options}
+    with pytest.raises(RdmaError) as error:
+        action.work(given, {"groups": {"rdma_nodes": list(nodes)}})
+    return str(error.value)
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> FactFolder:
+    return FactFolder(str(tmp_path), "run-1")
+
+
+def test_without_nodes_it_is_what_the_inventory_says(folder: FactFolder) -> None:
+    folder.write("addresses", error="failed: a later one")
+    _first_cause.note(REFUSED)
+    _first_cause.note("another inventory")
+    assert proposed(folder, []) == f"nothing can be proposed; {REFUSED}. Correct what is named, and run it again"
+
+
+def test_without_a_cause_the_empty_group_comes_with_what_the_cluster_said(folder: FactFolder) -> None:
+    folder.write("addresses", error="failed: connection refused by https://127.0.0.1:1")
+    said = proposed(folder, [])
+    assert said.startswith("nothing can be proposed; the group rdma_nodes is empty; addresses in use could not be read: ")
+    assert "connection refused by https://127.0.0.1:1" in said
+
+
+def test_with_nodes_it_is_why_they_were_not_seen(folder: FactFolder) -> None:
+    _first_cause.note("another inventory")
+    said = proposed(folder, ["worker-1"], cause="image is empty, and the cluster is no OpenShift.")
+    assert said == "nothing can be proposed; image is empty, and the cluster is no OpenShift. Correct what is named, and run it again"
+
+
+def test_the_inventory_keeps_why_it_gives_no_nodes(monkeypatch: pytest.MonkeyPatch, causes: typing.List[str]) -> None:
+    monkeypatch.setattr(BaseInventoryPlugin, "parse", lambda *arguments: None)
+    plugin = object.__new__(InventoryModule)
+
+    def refuse(path: str) -> None:
+        raise AnsibleParserError(f"{path}: no node of the cluster has the labels 'a=b'")
+
+    monkeypatch.setattr(plugin, "_parse", refuse)
+    with pytest.raises(AnsibleParserError):
+        plugin.parse(None, None, "linerate.rdma.yml")
+    assert causes == ["linerate.rdma.yml: no node of the cluster has the labels 'a=b'"]
