@@ -247,6 +247,8 @@ def test_stage_alone_ends_at_once_with_what_closed_it(player: Player) -> None:
         assert run.code != 0 and "why: two masters" in run.output and "do: stop one" in run.output
         assert run.looked() == ["worker-1", "worker-2"] and run.report is None
         assert run.record("fabric")["gate"] == "closed"
+        verdict = "linerate.rdma: NOT GREEN - stage fabric: 1 fail (fabric.one_master on compute) - record: "
+        assert verdict in run.output and "stages/fabric.jsonl" in run.output
         assert "check: fabric.one_master" in run.told and "verdict: NOT GREEN" in run.told and "fail: 1 " in run.told, run.output
 
 
@@ -256,6 +258,7 @@ def test_stage_alone_passes_but_the_report_of_one_stage_is_not_green(player: Pla
     before = alone.record("fabric")["run"]
     assert alone.fact("hcas", "worker-1")["run"] == before
     assert "first: null" in alone.told and "green: false" in alone.told and "summary: 'OPEN - stage fabric: 1 pass - gate open'" in alone.told, alone.told
+    assert "linerate.rdma: OPEN - stage fabric: 1 pass - gate open - record: " in alone.output
     run = player.play("linerate.rdma.site", "--tags", "discover,report")
     assert run.code != 0 and run.report is not None
     assert [run.stage(name)["state"] for name in ("discover", "fabric", "platform")] == ["open", "stale", "missing"]
