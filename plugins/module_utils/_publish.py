@@ -11,11 +11,13 @@ import typing
 
 from ._check.ids import PAGES
 from ._folder import facts_of
+from ._model.facts import RunStart
 from ._model.link_errors import EarlierErrors
 from ._model.records import Record
+from ._model.text import folded
 from ._model.version import COLLECTION_VERSION
 from ._observe.facts import FactFolder, now, read_start
-from ._observe.files import base_of, write_text
+from ._observe.files import FileError, base_of, write_text
 from ._report.approval import plan_text
 from ._report.data import render_json
 from ._report.junit import render_junit
@@ -38,7 +40,22 @@ def report_of(facts: FactFolder, records: typing.Mapping[str, Record], unreadabl
     """
     start = read_start(facts.report_dir)
     resumes = start.resumes if start is not None and start.run == facts.run else ()
-    return build(records, unreadable, facts.run, now(), versions, lambda stage, parts: facts_of(facts, stage, parts)[0], resumes)
+    report = build(records, unreadable, facts.run, now(), versions, lambda stage, parts: facts_of(facts, stage, parts)[0], resumes)
+    return dataclasses.replace(report, about=_about(facts, start)) if start is not None and start.run == facts.run else report
+
+
+def _about(facts: FactFolder, start: RunStart) -> Data:
+    """What the run looked at, for the head of the report. The intent is as its user wrote it, which may be anything."""
+    fabrics = start.fabrics if isinstance(start.fabrics, (list, tuple)) else ()
+    names = [str(fabric.get("name", "")) for fabric in fabrics if isinstance(fabric, dict)]
+    about = {"Nodes": str(len(start.nodes)), "Fabrics": folded(names) if names else "none"}
+    try:
+        seen = (facts.value("controller") or {}).get("controller") or {}
+        cluster = " ".join(str(seen.get(name) or "") for name in ("where", "server")).strip()
+    except (FileError, AttributeError):
+        # the judgement names the file; here is only a head
+        cluster = ""
+    return {**({"Cluster": cluster} if cluster else {}), **about}
 
 
 def publish(

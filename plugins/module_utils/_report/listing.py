@@ -134,6 +134,7 @@ def _step(step: _Step, same: typing.Sequence[_Step], pages: str) -> Html:
 def _asks(step: _Step, pages: str) -> typing.Iterator[Html]:
     group, count = step.group, sum(len(other.findings) for other in step.others)
     yield element("p", _badge(group.label), " ", element("a", element("code", group.check), href=f"#{step.stage}"), " ", _subjects(group))
+    yield from filter(None, (_measured(group.findings[0]),))
     yield element("p", group.why, " ", _meaning(group.check, pages))
     if step.others:
         yield element("p", element("a", f"{count} more of this check, with other words", href=f"#{step.stage}"), class_="more")

@@ -59,9 +59,30 @@ def _header(report: Report, with_nodes: bool) -> Html:
         element("p", "linerate.rdma", class_="brand"),
         element("h1", report.verdict),
         element("p", summary, class_="summary"),
+        _not_passed(report),
+        _about(report),
         _strip(report, with_nodes),
         class_=tone,
     )
+
+
+def _not_passed(report: Report) -> typing.Optional[Html]:
+    """What a green verdict leaves to read: where warnings are, and what is waived."""
+    if not report.success:
+        return None
+    warned = [(f"{stage.counts['warn']} in {stage.name.replace('_', ' ')}", f"#{stage.name}") for stage in report.stages if stage.counts["warn"]]
+    waived = [(f"{report.waived} waived", "#not-proven")] if report.waived else []
+    links = [element("a", words, href=place) for words, place in (*warned, *waived)]
+    lead = f"Read on: {report.counts['warn']} warnings: " if warned else "Read on: "
+    return element("p", lead, *[part for link in links for part in (link, " ")], class_="more") if links else None
+
+
+def _about(report: Report) -> Html:
+    """What the verdict is about: a reader of an archive asks that first."""
+    started = min((stage.record.started for stage in report.stages if stage.record), default="unknown")
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    rows = {**report.about, "Run": f"{report.run or 'unknown'}, begun {started}", **({"Versions": versions} if versions else {})}
+    return element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in rows.items()], class_="about")
 
 
 def _strip(report: Report, with_nodes: bool) -> Html:
@@ -157,6 +178,7 @@ def _not_proven(report: Report) -> typing.Optional[Html]:
         element("ul", *lines) if lines else None,
         element("h3", f"{report.counts['waived'] or 'no'} finding{'' if report.counts['waived'] == 1 else 's'} waived") if waivers else None,
         waivers,
+        id="not-proven",
         class_="card",
     )
 

@@ -68,8 +68,8 @@ article.fail{border-left-color:var(--bad)}article.unknown,article.warn{border-le
 article.finding{padding-top:2px;padding-bottom:2px}
 article h3{font-size:15px;font-weight:400;margin:0 0 5px}
 .subject{font-weight:600;overflow-wrap:anywhere}
-article dl{display:grid;grid-template-columns:1fr 1fr;gap:4px 24px;margin:0 0 6px}
-article dl div{min-width:0}
+article dl,.steps dl{display:grid;grid-template-columns:1fr 1fr;gap:4px 24px;margin:0 0 6px}
+article dl div,.steps dl div{min-width:0}
 dt{color:var(--soft);font-size:12.5px}dd{margin:0;overflow-wrap:anywhere;white-space:pre-line}
 .remedy{font-weight:450}
 .steps{margin:0;padding-left:24px}.steps li{margin:0 0 12px}.steps li::marker{color:var(--soft)}
@@ -147,11 +147,11 @@ font-size:11px;line-height:17px;color:var(--ink);border:1px solid var(--line)}
 .tree text.bad{fill:var(--bad);font-weight:600}.tree text.unknown{fill:var(--warn)}
 
 footer{padding:4px 24px 40px;color:var(--soft);font-size:13px}
-footer dl{display:flex;flex-wrap:wrap;gap:4px 24px;margin:0 0 8px}footer dd{color:var(--ink);font-variant-numeric:tabular-nums}
+.about,footer dl{display:flex;flex-wrap:wrap;gap:4px 24px;margin:0 0 8px}footer dd{color:var(--ink);font-variant-numeric:tabular-nums}
 
 @media (max-width:640px){
 header,main,footer{padding-left:14px;padding-right:14px}.card{padding:14px 14px}header{padding-top:22px}
-article dl{grid-template-columns:1fr}.summary{font-size:16px}
+article dl,.steps dl{grid-template-columns:1fr}.summary{font-size:16px}
 /* one row, to be pushed along: the first thing to do is on the first screen */
 nav ol{display:flex;overflow-x:auto;margin:14px 0;padding:3px}nav li{flex:none}nav a{padding:6px 8px;font-size:14px}
 .steps{padding-left:20px}}

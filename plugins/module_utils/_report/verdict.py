@@ -91,6 +91,7 @@ class Report:
     :ivar facts: where the figures come from
     :ivar since: what changed since the run before; None where none is kept
     :ivar errors: error counters that the kept runs before this one have read
+    :ivar about: what was looked at, in words by what it is: cluster, nodes, fabrics
     :ivar pages: address of what explains a finding, with ``{page}`` for its name
     """
 
@@ -107,6 +108,7 @@ class Report:
     since: typing.Optional[Since] = None
     errors: EarlierErrors = dataclasses.field(default_factory=EarlierErrors)
     pages: str = PAGES
+    about: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def green(self) -> bool:

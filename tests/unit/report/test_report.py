@@ -103,6 +103,23 @@ def test_green_is_the_word_of_a_run_that_waived_nothing_alone() -> None:
     assert "<h1>GREEN, 2 WAIVED</h1>" in render_html(waived)
 
 
+def test_the_head_says_what_was_looked_at_and_a_cause_comes_with_measured_and_expected() -> None:
+    typo = Finding("validate.intent", "rdma_fabrics[0].mut", "fail", "unknown key", "mtu (did you mean 'mtu'?)", "why", "correct it")
+    made = dataclasses.replace(report(record("validate", typo)), about={"Cluster": "kubeconfig k v1.34.4", "Nodes": "12", "Fabrics": "compute, storage"})
+    head = render_html(made).partition("<main")[0]
+    for name, value in made.about.items():
+        assert f"<dt>{name}</dt><dd>{value}</dd>" in head
+    assert RUN in head and "Read on" not in head
+    steps, _after = next_steps(made)
+    assert "unknown key" in steps and "did you mean" in steps and steps.index("unknown key") < steps.index("correct it")
+
+
+def test_a_green_head_leads_to_warnings_and_waivers() -> None:
+    assert "Read on" not in render_html(report())
+    warned = render_html(report(record("tuning", Finding("tuning.rows", "worker-1", "warn", why="x", remedy="y"))))
+    assert '1 warnings: <a href="#tuning">1 in tuning</a>' in warned.partition("<main")[0]
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_that_did_not_run_is_never_green(stage: str) -> None:
     assert report(without=[stage]).summary == f"NOT GREEN - stage {stage}: not run"
