@@ -38,7 +38,7 @@ _HEAD = """---
 # What a run does with it: {what}.
 # Needed by: {when}.
 # Equals: {equals}. {why}
-"""
+{before}"""
 _TABLE = """# Rights
 
 A file for each power that a run may need in the cluster, for an admin of the cluster to apply. `ansible-playbook linerate.rdma.validate` names the files that
@@ -55,9 +55,11 @@ A run that publishes its report (`rdma_report_archive`, AWX) needs no right in t
 
 - Subjects: each file binds the group `linerate-rdma-operators`; `look.yml` binds the group `linerate-rdma-viewers` as well.
 - `training`: the namespace of the jobs (`network.namespace` of each fabric), which must exist first; repeat the objects for each further one.
-- `sriov-network-operator`: the namespace of that operator (`rdma_cluster.operator_namespace`).
+- `sriov-network-operator`: the namespace of that operator (`rdma_cluster.operator_namespace`), which must exist first as well.
 - `linerate-observers`: another name is `rdma_observers_namespace`.
 - `worker` in the names of MachineConfigs and KubeletConfigs: `rdma_cluster.host.machine_role`.
+
+The head of each file names the namespaces that must be there before it is applied.
 
 ```console
 kubectl apply -f docs/rbac/look.yml -f docs/rbac/change.yml -f docs/rbac/network-sriov.yml   # those that validate names
@@ -140,10 +142,20 @@ def _row(power: powers.Power) -> str:
 
 def _file(power: powers.Power) -> str:
     equals = power.equals or "neither cluster-admin nor root on the nodes"
-    head = _HEAD.format(what=power.what, when=power.when, equals=equals, why=power.why).replace("`", "'")
+    missing = namespaces_before(power)
+    before = f"# Make first what is not there: {'; '.join(f'kubectl create namespace {name}' for name in missing)}.\n" if missing else ""
+    head = _HEAD.format(what=power.what, when=power.when, equals=equals, why=power.why, before=before).replace("`", "'")
     lines = [line if len(line) <= 150 else _wrapped(line) for line in head.rstrip("\n").splitlines()]
     items = "".join(f"  - {_yaml(item, 2)}" for item in objects(power))
     return "\n".join([*lines, "apiVersion: v1", "kind: List", "items:", items])
+
+
+def namespaces_before(power: powers.Power) -> typing.List[str]:
+    """Return the namespaces that must exist before an admin applies the file: it has objects in them, and does not make them."""
+    made = objects(power)
+    own = {item["metadata"]["name"] for item in made if item["kind"] == "Namespace"}
+    used = {str(item["metadata"].get("namespace", "")) for item in made}
+    return sorted(used - own - {"", "default"})
 
 
 def _wrapped(line: str) -> str:

@@ -247,3 +247,13 @@ def test_what_is_denied_is_told_of_the_stage_that_needs_it() -> None:
         ("stage network", "fail", "may not: patch a; patch c"),
         ("stage bandwidth", "fail", "may not: create b"),
     ]
+
+
+def test_each_file_names_the_namespaces_that_it_needs_and_does_not_make() -> None:
+    needed = {name: rbac.namespaces_before(power) for name, power in zip(powers.NAMES, powers.POWERS)}
+    assert needed["look"] == [rbac.OPERATOR] and needed["jobs"] == needed["measuring"] == [rbac.JOBS] and needed["observers"] == needed["change"] == []
+    for name, missing in needed.items():
+        head = (ROOT / f"docs/rbac/{name}.yml").read_text(encoding="utf-8").partition("\napiVersion")[0]
+        assert [line for line in head.splitlines() if "Make first" in line] == (
+            [f"# Make first what is not there: {'; '.join(f'kubectl create namespace {one}' for one in missing)}."] if missing else []
+        )
