@@ -11,7 +11,7 @@ import typing
 
 from .escape import lines as indented
 from .facts import FactCount
-from .findings import FAIL, PASS, SKIPPED, UNKNOWN, Finding, Gate, Judged, Waiver
+from .findings import FAIL, PASS, SKIPPED, UNKNOWN, WARN, Finding, Gate, Judged, Waiver
 from .load import to_data
 from .text import plain
 
@@ -26,6 +26,8 @@ RECORD_SCHEMA = 2
 MOST_CHANGES = 100
 #: findings with one cause that a terminal shows one by one; of more, it names the first of these
 MOST_ALIKE = 3
+#: causes of warnings that a terminal shows; more of them are counted
+MOST_WARNINGS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +99,7 @@ def passes(judged: typing.Iterable[Judged]) -> typing.Dict[str, int]:
 def describe(record: Record) -> typing.List[str]:
     """The judgement over a stage, as lines for a terminal: one line of counts, what was changed or would be, then what is not a pass.
 
-    A cause that many have is said once.
+    A cause that many have is said once. Warnings of more than ``MOST_WARNINGS`` causes are one line: they close no gate.
     """
     parts = [f"{number} {name}" for name, number in counts(record.judged).items() if number]
     mode = " (check mode)" if record.check_mode else ""
@@ -105,20 +107,37 @@ def describe(record: Record) -> typing.List[str]:
     lines += [f"{'would be' if record.check_mode else 'changed'}: {change}" for change in record.changes[:MOST_CHANGES]]
     if len(record.changes) > MOST_CHANGES:
         lines.append(f"and {len(record.changes) - MOST_CHANGES} more changes, all of which are in the record")
-    for alike in _alike(record.judged):
+    causes = _alike(record.judged)
+    warned = [alike for alike in causes if _warns(alike)]
+    for alike in causes if len(warned) <= MOST_WARNINGS else [alike for alike in causes if not _warns(alike)]:
         for same in [alike] if len(alike) > MOST_ALIKE else [[item] for item in alike]:
             lines += _described(same)
+    if len(warned) > MOST_WARNINGS:
+        lines.append(_counted(warned, record.stage))
     return [indented(plain(line)) for line in lines]
 
 
-def _alike(judged: typing.Iterable[Judged]) -> typing.Iterable[typing.List[Judged]]:
+def _alike(judged: typing.Iterable[Judged]) -> typing.List[typing.List[Judged]]:
     """What is not a pass, those together of which all but the subject and the value is the same."""
     found: typing.Dict[typing.Tuple[typing.Optional[Waiver], str, str, str, str], typing.List[Judged]] = {}
     for item in judged:
         finding = item.finding
         if finding.status != PASS:
             found.setdefault((item.waiver, finding.status, finding.check, finding.why, finding.remedy), []).append(item)
-    return found.values()
+    return list(found.values())
+
+
+def _warns(alike: typing.Sequence[Judged]) -> bool:
+    return alike[0].finding.status == WARN and alike[0].waiver is None
+
+
+def _counted(warned: typing.Sequence[typing.Sequence[Judged]], stage: str) -> str:
+    """Warnings by check, and where they are in full."""
+    numbers: typing.Dict[str, int] = {}
+    for alike in warned:
+        numbers[alike[0].finding.check] = numbers.get(alike[0].finding.check, 0) + len(alike)
+    of_each = ", ".join(f"{number} {check}" for check, number in numbers.items())
+    return f"[{WARN}] {sum(numbers.values())} warnings ({of_each}): the report has them in full, and so has stages/{stage}.jsonl beside it"
 
 
 def _described(same: typing.Sequence[Judged]) -> typing.Iterator[str]:

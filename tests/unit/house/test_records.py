@@ -161,6 +161,15 @@ def test_a_cause_that_many_have_is_said_once_on_the_terminal() -> None:
     assert [line for line in many if line.startswith("[")][1:] == [f"[{BIOS.status}] {BIOS.check} on {BIOS.subject}"]
 
 
+def test_warnings_of_many_causes_are_one_line_on_the_terminal() -> None:
+    warned = [Finding(f"tuning.{'rows' if number else 'cpu'}", f"worker-{number}", "warn", "x", "y", f"cause {number}", "set it") for number in range(15)]
+    assert describe(make_record(judged=judge([*warned, BIOS]).judged, gate="closed"))[1:] == [
+        *describe(make_record(judged=judge([BIOS]).judged, gate="closed"))[1:],
+        "[warn] 15 warnings (1 tuning.cpu, 14 tuning.rows): the report has them in full, and so has stages/platform.jsonl beside it",
+    ]
+    assert sum(line.startswith("[warn]") for line in describe(make_record(judged=judge(warned[:3]).judged))) == 3, "few of them are shown in full"
+
+
 def test_words_without_findings() -> None:
     assert describe(make_record(judged=(), gate="closed", check_mode=True)) == ["platform: nothing was checked - gate closed (check mode)"]
 

@@ -296,7 +296,7 @@ def test_no_message_and_nothing_that_ansible_shows_has_a_secret(world: World) ->
         ({"host": world.secure.url, "client_cert": world.cert, "client_key": "/no/key"}, "client_key (K8S_AUTH_KEY_FILE) is /no/key, and there is no such"),
         ({"host": world.secure.url, "api_key": TOKEN, "ca_cert": world.key}, f"API server {world.secure.url}: no answer"),
         ({"host": world.secure.url, "api_key": TOKEN}, "The server is not the one that the kubeconfig trusts"),
-        ({"host": world.plain.url}, f"config in {world.folder}/.kube, API server {world.plain.url}: there is no such file"),
+        ({"host": world.plain.url}, f"config in {world.folder}/.kube (the default), API server {world.plain.url}: there is no such file"),
         ({"context": "mine", "api_key": TOKEN}, f"kubeconfig config in {world.folder}/.kube (the default): there is no such file"),
         ({"kubeconfig": {"kind": "Config", "clusters": TOKEN, "users": [{"user": {"token": TOKEN}}]}, "api_key": TOKEN}, "kubeconfig given as a mapping: "),
         ({"kubeconfig": {"current-context": "x", "contexts": [1], "clusters": 5, "users": []}}, "kubeconfig given as a mapping: "),
