@@ -332,6 +332,8 @@ class _Made:
             "variables": VARIABLES[:3],
             "images": {},
             "strict_images": False,
+            "mistyped": {},
+            "origins": {},
             "check_mode": False,
             "hcas": hcas,
             "clock": {name: ObservedClock(NodeClock(1000.0, True, 0.01, 999.9, 1000.1)) for name in names},
