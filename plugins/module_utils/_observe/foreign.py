@@ -10,7 +10,7 @@ import typing
 from .._model.text import folded
 from .._parse.kubernetes.foreign import ApiResource, judge, resources, versions
 from .._parse.kubernetes.resource import Resource, ResourceError
-from .kubernetes import METADATA, PAGE, ApiError, Clock, Cluster
+from .kubernetes import ApiError, Clock, Cluster
 
 #: seconds between two looks while objects of the namespace are being deleted
 _LOOK = 2.0
@@ -94,22 +94,11 @@ def _listable(cluster: Cluster, unread: typing.List[str]) -> typing.List[ApiReso
 
 def _objects(cluster: Cluster, resource: ApiResource, namespace: str, unread: typing.List[str]) -> typing.Iterator[Resource]:
     """The objects of one resource in a namespace, with their metadata."""
-    path, rest = f"{resource.base}/namespaces/{namespace}/{resource.plural}", ""
     try:
-        while True:
-            data = cluster.read(path, [("limit", str(PAGE)), *([("continue", rest)] if rest else [])], METADATA)
-            # an empty list of metadata has null for its items
-            items = [] if data.get("items", False) is None else data.get("items")
-            if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-                raise ResourceError(f"{path}: the answer is no list of objects")
-            yield from items
-            metadata = data.get("metadata")
-            rest = str(metadata.get("continue") or "") if isinstance(metadata, dict) else ""
-            if not rest:
-                return
-    except (ApiError, ResourceError) as error:
+        yield from cluster.metadata((resource.base, resource.plural, True), namespace)
+    except ApiError as error:
         # a resource whose definition has gone since it was told holds nothing
-        if not (isinstance(error, ApiError) and error.absent):
+        if not error.absent:
             _note(error, resource.plural, unread)
 
 

@@ -296,10 +296,6 @@ class Cluster:
     def _json(self, method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), body: typing.Any = None, **more: typing.Any) -> Resource:
         return _object(self._call(method, path, query, body, **more), f"{method.upper()} {path}")
 
-    def _many(self, path: str, query: typing.Sequence[typing.Tuple[str, str]], **more: typing.Any) -> Resource:
-        """What has many objects in it."""
-        return _object(self._call("get", path, query, **more), f"GET {path}", MOST_LIST, 0)
-
     def version(self) -> str:
         """Of the API server, such as v1.34.4.
 
@@ -320,13 +316,13 @@ class Cluster:
             return False
         return True
 
-    def read(self, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), accept: str = "application/json") -> Resource:
+    def read(self, path: str) -> Resource:
         """What a path of the API has, such as the list of its resources.
 
-        :param accept: media types, as the header Accept has them
-        :raises ApiError: also when it is not there
+        :raises ApiError: also when it is not there, or larger than a page of objects may be
         """
-        return self._many(path, query, header_params={"Accept": accept})
+        where = f"GET {path}"
+        return _decoded(_read_page(self._call("get", path), where)[0], 200, where)
 
     def get(self, kind: str, namespace: str, name: str) -> Resource:
         """:raises ApiError: also when it is not there"""
@@ -350,24 +346,27 @@ class Cluster:
         """All objects of a kind. An item gets the kind, which the API leaves out in lists.
 
         :param selector: label selector; ``fields``: field selector
-        :param most: objects that are asked for; 0 for all
+        :param most: objects that are asked for; fewer come where they are larger than a page may be. 0 for all
 
         :raises ApiError: with ``absent`` when the server does not know the kind
         """
         chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
-        if most or kind in _WHOLE:
-            data = self._many(path_of(kind, namespace), [*chosen, *([("limit", str(most))] if most else [])])
-            return Listing(tuple(_items(kind, data, path_of(kind, namespace))), _version_of(data))
+        path = path_of(kind, namespace)
+        if kind in _WHOLE:
+            body, _values = _counted(self._call("get", path, chosen), f"GET {path}", "answer", MOST_LIST, MOST_HELD)
+            data = _decoded(body, 200, f"GET {path}")
+            return Listing(tuple(_items(kind, data, path)), _version_of(data))
         found: typing.List[Resource] = []
         version, held = "", 0
-        for page in self._pages(kind, namespace, chosen):
+        for page in self._pages(kind, namespace, chosen, most=most or PAGE):
             version, held = version or page.version, held + page.values
             if held > MOST_HELD:
-                where = f"GET {path_of(kind, namespace)}"
                 first = f"those from {title_of(page.items[0])} on" if page.items else "the others"
-                raise ApiError(200, _TOO_LARGE, f"all objects have more than {MOST_HELD} values; {first} are not read", where, _SHRINK)
+                raise ApiError(200, _TOO_LARGE, f"all objects have more than {MOST_HELD} values; {first} are not read", f"GET {path}", _SHRINK)
             found += page.items
-        return Listing(tuple(found), version)
+            if most and (len(found) >= most or held > MOST_PAGE_VALUES):
+                break
+        return Listing(tuple(found[: most or None]), version)
 
     def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
         """All objects of a kind, read in pages, so that not all of a large cluster is held at once.
@@ -378,14 +377,27 @@ class Cluster:
         for page in self._pages(kind, namespace, [("labelSelector", selector)] if selector else []):
             yield from page.items
 
-    def _pages(self, kind: Kind, namespace: str, chosen: typing.Sequence[typing.Tuple[str, str]]) -> typing.Iterator[_Page]:
-        """Pages of as many objects as have room in one: who may make an object decides how large it is, and there are 500 of them in the memory."""
-        path, rest, limit = path_of(kind, namespace), "", PAGE
+    def metadata(self, kind: Kind, namespace: str) -> typing.Iterator[Resource]:
+        """The metadata of all objects of a kind, as ``pages`` reads them. What Secrets hold never comes here.
+
+        :raises ApiError: as ``pages``
+        """
+        for page in self._pages(kind, namespace, [], METADATA):
+            yield from page.items
+
+    def _pages(self, kind: Kind, namespace: str, chosen: typing.Sequence[typing.Tuple[str, str]], accept: str = "", most: int = PAGE) -> typing.Iterator[_Page]:
+        """Pages of as many objects as have room in one: who may make an object decides how large it is, and there are 500 of them in the memory.
+
+        :param accept: media types, as the header Accept has them; empty for whole objects
+        :param most: objects of a page
+        """
+        path, rest, limit = path_of(kind, namespace), "", most
+        headers = {"Accept": accept} if accept else {}
         large: typing.List[str] = []
         while True:
             query = [("limit", str(limit)), *chosen, *([("continue", rest)] if rest else [])]
             try:
-                body, values = _read_page(self._call("get", path, query), f"GET {path}")
+                body, values = _read_page(self._call("get", path, query, header_params=dict(headers)), f"GET {path}")
                 data = _decoded(body, 200, f"GET {path}")
             except ApiError as error:
                 if error.reason != _TOO_LARGE:
@@ -399,7 +411,7 @@ class Cluster:
                 yield _Page(tuple(_items(kind, data, path)), _version_of(data), values)
                 rest = _metadata(data, "continue")
                 if values * FEWER <= MOST_PAGE_VALUES and len(body) * FEWER <= MOST_PAGE:
-                    limit = min(PAGE, limit * 2)
+                    limit = min(most, limit * 2)
             if not rest:
                 break
         if large:
@@ -718,7 +730,8 @@ def _items(kind: Kind, data: Resource, path: str) -> typing.Iterator[Resource]:
 
     :raises ApiError: it is no list
     """
-    items = data.get("items")
+    # an empty list of metadata has null for its items
+    items = [] if data.get("items", False) is None else data.get("items")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path}")
     named = {"kind": kind} if isinstance(kind, str) else {}

@@ -83,13 +83,19 @@ def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
     if others or release in proven:
         return others
     unread: typing.List[str] = []
-    actors = [(kind, item) for kind, item in everything(cluster, namespace, unread) if acts(kind, item)]
-    if any(is_record(item, release) for _kind, item in actors):
+    actors: typing.List[str] = []
+    forged = False
+    # no more is held of an object than its name: who makes it decides how large it is
+    for kind, item in everything(cluster, namespace, unread):
+        if acts(kind, item):
+            actors.append(f"{kind} {name_of(item)}")
+            forged = forged or is_record(item, release)
+    if forged:
         return f"it has the Helm release {release}, and {UNPROVEN}: whoever made the namespace may have forged it, or its first installation broke off"
     if proven:
         # the release of another operator in the same namespace
         return ""
-    return _told(_BEFORE, [f"{kind} {name_of(item)}" for kind, item in actors]) or _told("not listed of it", unread)
+    return _told(_BEFORE, actors) or _told("not listed of it", unread)
 
 
 def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[str], installed: bool) -> str:
@@ -106,9 +112,9 @@ def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[
     others = _strangers(cluster, namespace, installed)
     if others or installed:
         return others
-    actors = [(kind, item) for kind in _ACTORS for item in cluster.pages(kind, namespace) if acts(kind, item)]
-    actors += [("Subscription", item) for item in cluster.pages("Subscription", namespace) if asks_for_more(item, packages)]
-    return _told(_BEFORE, [f"{kind} {name_of(item)}" for kind, item in actors])
+    actors = [f"{kind} {name_of(item)}" for kind in _ACTORS for item in cluster.pages(kind, namespace) if acts(kind, item)]
+    actors += [f"Subscription {name_of(item)}" for item in cluster.pages("Subscription", namespace) if asks_for_more(item, packages)]
+    return _told(_BEFORE, actors)
 
 
 def prove_release(cluster: Cluster, namespace: str, release: str) -> bool:

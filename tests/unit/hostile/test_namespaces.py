@@ -112,14 +112,14 @@ def api() -> typing.Iterator[Api]:
 
 def removed(api: Api, check_mode: bool = False) -> Outcome:
     cluster = FakeApi.client(api.url)
-    original = cluster.read
+    original = cluster._call
 
-    def read(path: str, *arguments: typing.Any) -> Resource:
-        if path in api.forbidden:
+    def call(method: str, path: str, *arguments: typing.Any, **more: typing.Any) -> typing.Any:
+        if method == "get" and path in api.forbidden:
             raise ApiError(api.forbidden[path], "Forbidden", f"cannot list {path.rpartition('/')[2]}", f"GET {path}")
-        return original(path, *arguments)
+        return original(method, path, *arguments, **more)
 
-    cluster.read = read  # type: ignore[method-assign, assignment]
+    cluster._call = call  # type: ignore[method-assign]
     removal = Removal(("Namespace",), "app.kubernetes.io/managed-by=linerate.rdma", limit=10)
     (outcome,) = remove_all(cluster, removal, check_mode, lambda: api.now, api.pause)
     return outcome
@@ -288,13 +288,13 @@ def test_check_mode_deletes_nothing(api: Api) -> None:
 def test_only_metadata_is_asked_for(api: Api) -> None:
     """What Secrets hold does not come here."""
     cluster, asked = FakeApi.client(api.url), {}
-    original = cluster.read
+    original = cluster._call
 
-    def read(path: str, query: typing.Any = (), accept: str = "") -> Resource:
-        asked[path] = accept
-        return original(path, query, accept)
+    def call(method: str, path: str, *arguments: typing.Any, **more: typing.Any) -> typing.Any:
+        asked[path] = more.get("header_params", {}).get("Accept", "")
+        return original(method, path, *arguments, **more)
 
-    cluster.read = read  # type: ignore[method-assign]
+    cluster._call = call  # type: ignore[method-assign]
     assert objects_of_others(cluster, NAME, 0, lambda: api.now, api.pause) is None
     assert asked[f"/api/v1/namespaces/{NAME}/secrets"].startswith("application/json;as=PartialObjectMetadataList")
     assert not any("metrics.k8s.io" in path for path in asked)

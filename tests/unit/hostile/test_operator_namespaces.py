@@ -93,17 +93,20 @@ class World:
                     raise ApiError(403, "Forbidden", f"cannot list {kind}", kind)
                 yield from world.held.get(kind, world.of_cluster.get(kind, []))
 
-            def read(self, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), accept: str = "") -> Resource:
+            def read(self, path: str) -> Resource:
                 if path == "/apis":
                     versions = [base[len("/apis/") :] for base in KINDS if base != "/api/v1"]
                     return {"groups": [{"name": version.partition("/")[0], "versions": [{"groupVersion": version}]} for version in versions]}
                 if path in KINDS:
                     kinds = [(kind, plural_of(kind)) for kind in KINDS[path]]
                     return {"resources": [{"name": plural, "kind": kind, "namespaced": True, "verbs": ["list"]} for kind, plural in kinds]}
-                plural = path.rpartition("/")[2]
+                raise ApiError(404, "NotFound", "not found", path)
+
+            def metadata(self, kind: typing.Any, namespace: str) -> typing.Iterator[Resource]:
+                plural = kind[1]
                 if plural == world.refuses:
-                    raise ApiError(403, "Forbidden", f"cannot list {plural}", path)
-                return {"items": [item for kind, items in world.held.items() if plural_of(kind) == plural for item in items]}
+                    raise ApiError(403, "Forbidden", f"cannot list {plural}", plural)
+                yield from (item for held, items in world.held.items() if plural_of(held) == plural for item in items)
 
         return Answers()
 

@@ -11,6 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.foreign import Kept, objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import PAGE, ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
 
@@ -81,6 +82,85 @@ def test_many_deployments_as_large_as_etcd_takes_them_are_never_held_together() 
     assert peak < 12 * MIB
     assert server.limits[:6] == [500, 125, 31, 7, 1, 2]
     assert max(server.limits[6:]) <= 4 and len(server.limits) < 65
+
+
+def test_a_few_objects_are_as_many_as_have_room_in_a_page() -> None:
+    """Events of a pod, which any kubelet writes."""
+    server = Server([LARGE] * 60)
+    tracemalloc.start()
+    try:
+        found = Cluster(server).list("Event", most=50).items
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # 50 of them are 23 MiB
+    assert peak < 12 * MIB
+    assert (server.limits[:4], len(server.limits)) == ([50, 12, 3, 3], 4)
+    assert [item["metadata"]["name"] for item in found] == [f"d{number}" for number in range(6)]
+
+
+def test_a_few_small_objects_are_one_request() -> None:
+    server = Server([SMALL] * 300)
+    assert len(Cluster(server).list("Event", most=200).items) == 200
+    assert server.limits == [200]
+
+
+class Namespace(Server):
+    """A namespace with ConfigMaps, whose metadata is as large as etcd takes it."""
+
+    @staticmethod
+    def _text(place: int, entries: int, whole: bool) -> bytes:
+        assert not whole, "what Secrets hold is not asked for"
+        references = b",".join(b'{"uid":"%d"}' % number for number in range(entries))
+        finalizers = b",".join([b'"a/b"'] * entries)
+        return b'{"metadata":{"name":"d%d","uid":"u%d","ownerReferences":[%s],"finalizers":[%s]}}' % (place, place, references, finalizers)
+
+    def request(self, method: str, path: str, body: None, **options: typing.Any) -> Answer:
+        if path == "/apis":
+            return Answer(b'{"groups":[]}')
+        if path == "/api/v1":
+            return Answer(b'{"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]}]}')
+        assert path == "/api/v1/namespaces/tenant/configmaps"
+        return super().request(method, path, body, **options)
+
+
+def test_a_namespace_whose_metadata_is_large_is_looked_through_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes, "MOST_PAGE_VALUES", 10_000)
+    server = Namespace([LARGE // 2] * 30)
+    tracemalloc.start()
+    try:
+        kept = objects_of_others(Cluster(server), "tenant", 0, lambda: 0.0, lambda _seconds: None)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # each has an owner that is not there
+    assert kept == Kept(tuple(sorted(f"ConfigMap d{number}" for number in range(30))))
+    # all of them at once are 10 MiB
+    assert peak < 5 * MIB
+    assert server.limits[:5] == [500, 125, 31, 7, 1]
+
+
+def test_an_object_whose_metadata_alone_is_too_large_keeps_its_namespace() -> None:
+    kept = objects_of_others(Cluster(Namespace([SMALL, 20_000, SMALL])), "tenant", 0, lambda: 0.0, lambda _seconds: None)
+    assert kept is not None and kept.unread == ("configmaps (the page has more than 20000 values)",)
+
+
+def test_what_no_page_divides_has_a_limit_of_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes, "MOST_HELD", 10_000)
+    with pytest.raises(ApiError, match="the answer has more than 10000 values"):
+        Cluster(Whole(b'{"items":[' + b'{"metadata":{"name":"a"}},' * 5000 + b"{}]}")).list("PackageManifest")
+    with pytest.raises(ApiError, match="the page has more than 20000 values"):
+        Cluster(Whole(b'{"groups":[' + b"{}," * 20_000 + b"{}]}")).read("/apis")
+
+
+class Whole:
+    """A server that answers one thing."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+    def request(self, *_arguments: typing.Any, **_options: typing.Any) -> Answer:
+        return Answer(self.body)
 
 
 def test_a_fleet_is_asked_for_as_seldom_as_before() -> None:

@@ -42,6 +42,8 @@ _ACCOUNT_OF = ("kubernetes.io/service-account.name", "openshift.io/internal-regi
 _LEADER = "control-plane.alpha.kubernetes.io/leader"
 #: of a ClusterServiceVersion that OLM shows in each namespace
 _COPIED = "olm.copiedFrom"
+#: owners of an object that are looked at, and characters of a uid: the API server takes any text for that of an owner
+_MOST_OWNERS, _MOST_OF_UID = 100, 64
 #: annotation of a Pod that shows what a kubelet runs from its own files
 _MIRROR = "kubernetes.io/config.mirror"
 
@@ -101,24 +103,48 @@ def resources(listed: Resource, base: str) -> typing.Tuple[ApiResource, ...]:
     return tuple(found)
 
 
+class _Other(typing.NamedTuple):
+    """All that is held of an object which is not the collection's: who makes it decides how large the rest is.
+
+    :ivar owners: uids
+    :ivar passes: whether it goes by itself
+    """
+
+    kind: str
+    name: str
+    owners: typing.FrozenSet[str]
+    passes: bool
+
+
+def _owners(references: typing.Sequence[Resource]) -> typing.FrozenSet[str]:
+    """Uids of owners. Of what has more than any controller writes, the others are no owners: then it keeps its namespace."""
+    uids = (str(owner.get("uid") or "") for owner in references[:_MOST_OWNERS])
+    return frozenset(uid for uid in uids if len(uid) <= _MOST_OF_UID)
+
+
 def judge(objects: typing.Iterable[typing.Tuple[str, Resource]]) -> Judged:
     """Whose the objects of a namespace are. What has an owner in the namespace is its owner's. Mirror pods are nobody's: what they show runs on without them.
 
     :param objects: all of them: kind, and what has its metadata
     :raises ResourceError: an object without a name
     """
-    every = tuple(item for item in objects if not is_mirror_pod(*item))
-    there = {str(mapping_at(item, "metadata").get("uid") or "") for _kind, item in every}
-    services = {name_of(item) for kind, item in every if kind == "Service"}
+    there: typing.Set[str] = set()
+    services: typing.Set[str] = set()
+    others: typing.List[_Other] = []
+    for kind, item in objects:
+        if is_mirror_pod(kind, item):
+            continue
+        metadata, name = mapping_at(item, "metadata"), name_of(item)
+        there.add(str(metadata.get("uid") or ""))
+        services |= {name} if kind == "Service" else set()
+        owners = items_of(metadata, "ownerReferences", f"{kind} {name}")
+        if not is_ours(labels_of(item)) and not is_everywhere(kind, item):
+            others.append(_Other(kind, name, _owners(owners), bool(owners) or "deletionTimestamp" in metadata or kind == "Endpoints"))
     foreign: typing.List[str] = []
     going: typing.List[str] = []
-    for kind, item in every:
-        metadata, title = mapping_at(item, "metadata"), f"{kind} {name_of(item)}"
-        owners = {str(owner.get("uid") or "") for owner in items_of(metadata, "ownerReferences", title)}
-        if is_ours(labels_of(item)) or owners & there or is_everywhere(kind, item) or (kind == "Endpoints" and name_of(item) in services):
-            continue
-        passes = bool(owners) or "deletionTimestamp" in metadata or kind == "Endpoints"
-        (going if passes else foreign).append(title)
+    for other in others:
+        if other.owners.isdisjoint(there) and not (other.kind == "Endpoints" and other.name in services):
+            (going if other.passes else foreign).append(f"{other.kind} {other.name}")
     return Judged(tuple(sorted(foreign)), tuple(sorted(going)))
 
 
