@@ -20,6 +20,7 @@ from .._parse.kubernetes import multus, nvidia_network_operator, sriov_operator
 from .._parse.kubernetes.config_daemon_log import last_error
 from .._parse.kubernetes.nfd_and_olm import olm_object
 from .._parse.kubernetes.pod_state import state_of_pod
+from .._parse.kubernetes.resource import name_of
 from .kubernetes import ApiError, Cluster, Resource
 from .operator_namespaces import prove_release
 
@@ -33,7 +34,8 @@ LOG_SECONDS = 1000
 #: where the guides install the operator: OpenShift's own, and the operator's
 _ON_OPENSHIFT, _ELSEWHERE = "openshift-sriov-network-operator", "sriov-network-operator"
 _Answer = typing.TypeVar("_Answer")
-_Read = typing.Callable[[], typing.Iterable[Resource]]
+_Taken = typing.TypeVar("_Taken")
+_Read = typing.Callable[[], typing.Iterable[str]]
 
 
 def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) -> str:
@@ -47,20 +49,19 @@ def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) 
     if named:
         return named
 
-    def read(kind: str) -> typing.Tuple[Resource, ...]:
+    def read(kind: str) -> typing.Iterator[Resource]:
         try:
-            return cluster.list(kind).items
+            yield from cluster.pages(kind)
         except ApiError as error:
             if error.status == 0:
                 raise
-            return ()
 
-    def running() -> typing.List[Resource]:
+    def running() -> typing.List[str]:
         # a tenant may give a Deployment the operator's name
-        found = [item for item in read("Deployment") if is_operator(item)]
-        return _with_rights(found, read("ClusterRoleBinding")) if found else []
+        bound = list(map(_accounts, read("ClusterRoleBinding")))
+        return [_namespace(item) for item in read("Deployment") if is_operator(item) and has_rights(account_of(item), bound)]
 
-    return _seen(cluster, lambda: read("SriovOperatorConfig"), running)
+    return _seen(cluster, lambda: map(_namespace, filter(_is_config, read("SriovOperatorConfig"))), running)
 
 
 def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optional[Stay]:
@@ -74,13 +75,16 @@ def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optio
 
 
 def _seen(cluster: Cluster, configs: _Read, deployments: _Read) -> str:
-    """Namespace of the operator, by as little as tells it."""
+    """Namespace of the operator, by as little as tells it.
 
-    def only(items: typing.Iterable[Resource]) -> str:
-        there = {str(item["metadata"].get("namespace", "")) for item in items}
+    :param configs: namespaces of what configures it; ``deployments``: of itself
+    """
+
+    def only(namespaces: typing.Iterable[str]) -> str:
+        there = set(namespaces)
         return there.pop() if len(there) == 1 else ""
 
-    return only(filter(_is_config, configs())) or only(filter(is_operator, deployments())) or (_ON_OPENSHIFT if cluster.serves(OPENSHIFT_GROUP) else _ELSEWHERE)
+    return only(configs()) or only(deployments()) or (_ON_OPENSHIFT if cluster.serves(OPENSHIFT_GROUP) else _ELSEWHERE)
 
 
 def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFacts:
@@ -105,13 +109,19 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
         listing = answer(lambda: cluster.list(kind, where))
         return listing.items if listing is not None else None
 
-    crds = read("CustomResourceDefinition") or ()
-    bindings = read("ClusterRoleBinding") or ()
-    deployments = _with_rights(filter(is_operator, read("Deployment") or ()), bindings)
-    daemons = read("DaemonSet") or ()
+    def only(kind: str, take: typing.Callable[[Resource], typing.Optional[_Taken]]) -> typing.List[_Taken]:
+        """What is of interest of a kind that tenants make, too: page by page, so that nothing of theirs is held."""
+        found: typing.List[_Taken] = []
+        answer(lambda: found.extend(taken for taken in map(take, cluster.pages(kind)) if taken is not None))
+        return found
+
+    crds = only("CustomResourceDefinition", lambda item: established(item) or None)
+    bound = only("ClusterRoleBinding", _accounts)
+    deployments = only("Deployment", lambda item: sriov_operator.installation(item) if is_operator(item) and has_rights(account_of(item), bound) else None)
     configs = read("SriovOperatorConfig") or ()
-    namespace = named or _seen(cluster, lambda: configs, lambda: deployments)
-    attachments = read("NetworkAttachmentDefinition")
+    namespace = named or _seen(cluster, lambda: map(_namespace, filter(_is_config, configs)), lambda: (item.deployment.namespace for item in deployments))
+    daemons = only("DaemonSet", lambda item: _daemon(item, namespace, bound))
+    attachments = answer(lambda: sum(1 for _attachment in cluster.pages("NetworkAttachmentDefinition")))
     nic_policies = read("NicClusterPolicy") or ()
     nodes = read("Node") or ()
     states = read("SriovNetworkNodeState", namespace) or ()
@@ -127,22 +137,20 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
 
     nics = answer(lambda: cluster.get("ConfigMap", namespace, SUPPORTED_NICS))
     try:
-        daemon = next((item for item in daemons if item["metadata"]["name"] == DAEMON and item["metadata"].get("namespace") == namespace), None)
+        daemon = next((item for item in daemons if item.work.name == DAEMON), None)
         return OperatorFacts(
-            crds=tuple(sorted(name for name in map(established, crds) if name)),
-            installations=tuple(sriov_operator.installation(item) for item in deployments),
+            crds=tuple(sorted(crds)),
+            installations=tuple(deployments),
             configs=tuple(sorted(item["metadata"].get("namespace", "") for item in configs if _is_config(item))),
             nodes=tuple(kubernetes.node(item) for item in nodes),
             states=tuple(sriov_operator.node_state(item) for item in states),
-            daemon=_with_nodes(kubernetes.workload(daemon), daemon, pods) if daemon else None,
+            daemon=_with_nodes(daemon, pods) if daemon else None,
             policies=tuple(sriov_operator.policy(item) for item in policies),
             supported_nics=sriov_operator.supported_nics(nics) if nics is not None else None,
             olm=tuple(filter(None, map(olm_object, olm))),
-            multus=tuple(
-                _with_nodes(kubernetes.workload(item), item, of_namespace(item["metadata"].get("namespace", ""))) for item in multus_daemons(daemons, bindings)
-            ),
+            multus=tuple(_with_nodes(item, of_namespace(item.work.namespace)) for item in _multus_of(daemons)),
             multus_pods=sum(multus.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
-            attachments=len(attachments) if attachments is not None else None,
+            attachments=attachments,
             nic_policies=tuple(nvidia_network_operator.nic_policy(item) for item in nic_policies),
             troubles=tuple(filter(None, map(_trouble, pods))),
             errors=tuple(errors),
@@ -189,33 +197,54 @@ def established(crd: Resource) -> str:
     return name if any(item.get("type") == "Established" and item.get("status") == "True" for item in conditions) else ""
 
 
-def _with_rights(workloads: typing.Iterable[Resource], bindings: typing.Iterable[Resource]) -> typing.List[Resource]:
-    """Deployments and DaemonSets with rights, see ``has_rights``.
+class _Daemon(typing.NamedTuple):
+    """All that is held of a DaemonSet.
 
-    :raises ResourceError: an object is none
+    :ivar runs_multus: a container's name ends with it
     """
-    bound = [accounts_of({"kind": "ClusterRoleBinding", **item}) for item in bindings]
-    return [item for item in workloads if has_rights(account_of(item), bound)]
+
+    work: Workload
+    uid: str
+    runs_multus: bool
 
 
-def multus_daemons(daemons: typing.Iterable[Resource], bindings: typing.Iterable[Resource] = ()) -> typing.List[Resource]:
-    """DaemonSets that run multus on the nodes, and have the rights for that.
+def _daemon(item: Resource, namespace: str, bound: typing.Collection[typing.Container[str]]) -> typing.Optional[_Daemon]:
+    """The config daemon of the operator in ``namespace``, and what is called multus and has the rights for that; None of another DaemonSet.
+
+    :raises ResourceError: it is none
+    """
+    name = name_of(item)
+    ours = name == DAEMON and _namespace(item) == namespace
+    if not ours and not ("multus" in name and has_rights(account_of(item), bound)):
+        return None
+    runs_multus = any(str(container.get("name", "")).endswith("multus") for container in _containers(item))
+    return _Daemon(kubernetes.workload(item), str(item["metadata"].get("uid") or ""), runs_multus)
+
+
+def _multus_of(daemons: typing.Iterable[_Daemon]) -> typing.List[_Daemon]:
+    """DaemonSets that run multus on the nodes.
 
     By the name, which each installation begins in another way (kube-multus-ds, rke2-multus, OpenShift's multus), and by a container that ends with it:
     OpenShift's multus-additional-cni-plugins and multus-admission-controller are no multus.
     """
-    named = _with_rights((item for item in daemons if "multus" in item["metadata"]["name"]), bindings)
-    running = [item for item in named if any(str(container.get("name", "")).endswith("multus") for container in _containers(item))]
-    return running or named
+    named = [item for item in daemons if item.work.name != DAEMON]
+    return [item for item in named if item.runs_multus] or named
+
+
+def _accounts(binding: Resource) -> typing.FrozenSet[str]:
+    return accounts_of({"kind": "ClusterRoleBinding", **binding})
+
+
+def _namespace(item: Resource) -> str:
+    return str(item["metadata"].get("namespace", ""))
 
 
 def _containers(workload: Resource) -> typing.List[Resource]:
     return workload.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or []
 
 
-def _with_nodes(daemon: Workload, resource: Resource, pods: typing.Iterable[Resource]) -> Workload:
+def _with_nodes(daemon: _Daemon, pods: typing.Iterable[Resource]) -> Workload:
     """With the nodes on which its pods are ready. What a DaemonSet counts itself takes in nodes that are not ours."""
-    uid = resource["metadata"].get("uid")
-    owned = (pod for pod in pods if any(owner.get("uid") == uid for owner in pod["metadata"].get("ownerReferences") or []))
+    owned = (pod for pod in pods if daemon.uid and any(owner.get("uid") == daemon.uid for owner in pod["metadata"].get("ownerReferences") or []))
     nodes = {str(pod.get("spec", {}).get("nodeName", "")) for pod in owned if state_of_pod(pod).phase == "ready"}
-    return dataclasses.replace(daemon, nodes=tuple(sorted(nodes)))
+    return dataclasses.replace(daemon.work, nodes=tuple(sorted(nodes)))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import typing
+import weakref
 
 import pytest
 
@@ -14,6 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import established, is_operator, namespace_of_operator, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import state_of_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
+from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 CONTAINER = {"image": "op:v1.6.0", "command": ["sriov-network-operator"], "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}]}
@@ -49,7 +51,7 @@ POLICY = {"kind": "SriovNetworkNodePolicy", "metadata": {"name": "p", "namespace
 NICS = {"kind": "ConfigMap", "metadata": {"name": "supported-nic-ids", "namespace": "ops"}, "data": {"Intel_ixgbe_82576": "8086 10c9 10ca"}}
 
 
-class Api:
+class Api(Paged):
     def __init__(self, **kinds: typing.Union[typing.Callable[..., typing.Any], typing.List[typing.Dict[str, typing.Any]], ApiError]) -> None:
         self.kinds: typing.Dict[str, typing.Any] = {"Deployment": [deployment(CONTAINER)], "DaemonSet": [DAEMON], "Pod": [POD], "Node": [NODE], **kinds}
         self.kinds = {"SriovOperatorConfig": [CONFIG], "SriovNetworkNodeState": [STATE], "SriovNetworkNodePolicy": [POLICY], **self.kinds}
@@ -146,6 +148,38 @@ def test_a_deployment_without_rights_is_no_operator() -> None:
     binding = {"metadata": {"name": "operator"}, "roleRef": {"kind": "ClusterRole", "name": "operator"}, "subjects": [account]}
     api = Api(SriovOperatorConfig=[], Deployment=[theirs, deployment(CONTAINER)], ClusterRoleBinding=[binding])
     assert namespace_of_operator(typing.cast(Cluster, api)) == "ops"
+
+
+def test_nothing_is_held_of_workloads_of_tenants() -> None:
+    """A tenant's DaemonSets are as large as etcd takes them, as many as they like, and have the names that are looked for."""
+    alive: typing.List[weakref.ref[Large]] = []
+    most = [0]
+
+    def pages(kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Dict[str, typing.Any]]:
+        yield from Api.list(api, kind, namespace).items
+        for number in range(50 if kind in ("DaemonSet", "Deployment", "NetworkAttachmentDefinition") else 0):
+            name = ("kube-multus-ds", "sriov-network-config-daemon", "other")[number % 3]
+            container = {**CONTAINER, "name": "multus"}
+            template = {"spec": {"serviceAccountName": "mine", "containers": [container]}}
+            item = Large({"kind": kind, "metadata": {"name": name, "namespace": f"tenant-{number}"}, "spec": {"template": template}})
+            alive.append(weakref.ref(item))
+            most[0] = max(most[0], sum(seen() is not None for seen in alive))
+            yield item
+
+    account = {"kind": "ServiceAccount", "name": "default", "namespace": "ops"}
+    binding = {"metadata": {"name": "operator"}, "roleRef": {"kind": "ClusterRole", "name": "operator"}, "subjects": [account]}
+    api = Api(ClusterRoleBinding=[binding], DaemonSet=[DAEMON, multus("multus", "m", "kube-multus", namespace="ops")])
+    api.pages = pages  # type: ignore[method-assign]
+    facts = observe(typing.cast(Cluster, api))
+    assert ([item.deployment.namespace for item in facts.installations], facts.namespace, facts.errors) == (["ops"], "ops", ())
+    assert (facts.daemon is not None and facts.daemon.nodes, [item.namespace for item in facts.multus], facts.attachments) == (("worker-1",), ["ops"], 50)
+    api.kinds["SriovOperatorConfig"] = []
+    assert namespace_of_operator(typing.cast(Cluster, api)) == "ops"
+    assert len(alive) == 250 - 50 and most[0] <= 4
+
+
+class Large(typing.Dict[str, typing.Any]):
+    """An object that a weak reference may name."""
 
 
 def test_a_server_that_does_not_answer_tells_no_namespace() -> None:
