@@ -42,8 +42,8 @@ LEAST_BYTES_OF_A_FILE = 16
 _FREE_BYTES, _FREE_FILES = 64 << 20, 1000
 #: pieces that are read at once: a header that asks for more wants the memory
 _MOST_AT_ONCE = 1 << 20
-#: bytes of the checksums: they are read into memory, and a line of them has 66 bytes and a path
-_MOST_OF_SUMS = 128 << 20
+#: bytes of the checksums, and of a line of them: 66 and a path
+_MOST_OF_SUMS, _MOST_OF_A_SUM = 128 << 20, 1024
 #: headers that may stand before that of a file: of a long name, and of what the older form can't say
 _MOST_HEADERS = 4
 #: bytes of one that says what the older form can't: a path of ours has a third of it, and some of Python's releases take the square of its time to read it
@@ -304,7 +304,7 @@ def _unpacked(archive: str, once: _Once, size: int, folder: str) -> Sums:
                         seen, f"No run leaves more than {most_files} files and {most_bytes} bytes in an archive of this size; look where it comes from"
                     )
                 if name == SUMS:
-                    told = b"".join(_content(tar, member)).decode("utf-8", errors="backslashreplace")
+                    told = _told(tar, member, most_files)
                     continue
                 digest = hashlib.sha256()
                 write = _hash_alone if _PAGES.fullmatch(name) else write_parts
@@ -372,16 +372,33 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> typing.Iterator[b
         yield part
 
 
-def _compare(archive: str, told: typing.Optional[str], found: Sums) -> None:
+def _told(tar: tarfile.TarFile, member: tarfile.TarInfo, most: int) -> typing.Tuple[Sums, bool]:
+    """The checksums, line by line until one is none; and whether all are.
+
+    :param most: lines
+    """
+    expected: Sums = {}
+    stream = tar.extractfile(member)
+    for _number in range(most + 1):
+        line = stream.readline(_MOST_OF_A_SUM) if stream is not None else b""
+        if not line:
+            return expected, True
+        match = _SUM.fullmatch(line.rstrip(b"\n").decode("utf-8", errors="backslashreplace"))
+        if match is None or match[2] in expected:
+            break
+        expected[match[2]] = match[1]
+    return expected, False
+
+
+def _compare(archive: str, told: typing.Optional[typing.Tuple[Sums, bool]], found: Sums) -> None:
     """:raises FileError: a file was changed, added or taken away"""
     if told is None:
         raise FileError(f"{archive} has no {SUMS}, so nothing says whether it is what was packed", "Pack the folder again, by linerate.rdma.evidence")
-    matches = [_SUM.fullmatch(line) for line in told.splitlines()]
-    expected = {match[2]: match[1] for match in matches if match}
-    wrong = [f"{name} was changed" for name in sorted(found) if name in expected and expected[name] != found[name]]
-    wrong += [f"{name} was added" for name in sorted(found) if name not in expected]
+    expected, whole = told
+    wrong = [] if whole else [f"a line of {SUMS} is no checksum, or one of a file that it had already"]
+    wrong += [f"{name} was changed" for name in sorted(found) if name in expected and expected[name] != found[name]]
+    wrong += [f"{name} was added" for name in sorted(found) if whole and name not in expected]
     wrong += [f"{name} is missing" for name in sorted(expected) if name not in found]
-    wrong += [f"a line of {SUMS} is no checksum"] if None in matches else []
     if wrong:
         more = f", and {len(wrong) - 20} more" if len(wrong) > 20 else ""
         raise FileError(f"{archive} is not what was packed: {'; '.join(wrong[:20])}{more}", "Fetch it again from who packed it; nothing was unpacked")

@@ -135,6 +135,22 @@ def test_an_archive_of_ours_is_far_from_the_limits(tmp_path: pathlib.Path) -> No
     assert len(sums) < size / evidence.LEAST_BYTES_OF_A_FILE / 4
 
 
+@pytest.mark.parametrize("line", [b"\n", b"x" * MIB, b"0" * 64 + b"  facts/hcas/a.json\n"])
+def test_checksums_that_are_none_are_not_held(tmp_path: pathlib.Path, line: bytes) -> None:
+    size = 4 * MIB
+    content = (line * (size // len(line) + 1))[:size]
+    archive = archive_of(tmp_path / "a.tar.gz", [header("run-1/run.json", 0), header("run-1/SHA256SUMS", size), blocks(content)])
+    del content
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileError, match="a line of SHA256SUMS is no checksum"):
+            unpack(archive, str(tmp_path / "back"))
+        # the file itself has 4 MiB, and its lines had 300
+        assert tracemalloc.get_traced_memory()[1] < 3 * MIB
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.fixture
 def forged(tmp_path: pathlib.Path) -> str:
     """The archive of a green run, with pages that a stranger wrote."""
