@@ -7,10 +7,11 @@ So whoever only has to know how a stage ended reads one line, however many findi
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import typing
 
-from .._model.findings import MOST_WAIVERS, STAGES
+from .._model.findings import MOST_WAIVERS, STAGES, Judged
 from .._model.load import LoadError, load
 from .._model.plausible import wrong_schema, wrong_time
 from .._model.records import RECORD_SCHEMA, Record, contradiction, record_data
@@ -22,6 +23,8 @@ from .files import FileError, decoded, json_of, opened, remove, write_text
 #: bytes of a record, and of a line of it: the head with its intent, or a finding
 _MOST_BYTES = 512 * MIB
 _MOST_OF_A_LINE = 16 * MIB
+#: findings of a stage: 5,000 nodes with all of theirs are a third of it
+_MOST_FINDINGS = 1_000_000
 
 
 def write_record(directory: str, record: Record, below: str = "") -> str:
@@ -92,7 +95,7 @@ def _read_all(directory: str, read: typing.Callable[[str, str], typing.Optional[
 
 def _read_head(path: str, stage: str) -> typing.Optional[Record]:
     with _opened(path) as stream:
-        return None if stream is None else _load(_line(stream.readline(_MOST_OF_A_LINE + 1), path, 1), [], stage)[0]
+        return None if stream is None else _load(_line(stream.readline(_MOST_OF_A_LINE + 1), path, 1), stage)[0]
 
 
 def _read(path: str, stage: str) -> typing.Optional[Record]:
@@ -102,11 +105,9 @@ def _read(path: str, stage: str) -> typing.Optional[Record]:
     with _opened(path) as stream:
         if stream is None:
             return None
-        lines = iter(lambda: stream.readline(_MOST_OF_A_LINE + 1), b"")
-        head, *judged = [_line(line, path, number) for number, line in enumerate(lines, 1)] or [None]
-    record, findings = _load(head, judged, stage)
-    if findings != len(judged):
-        raise LoadError(f"{stage}.findings", f"{len(judged)}", f"{findings}, as its head says")
+        head = stream.readline(_MOST_OF_A_LINE + 1)
+        record, findings = _load(_line(head, path, 1) if head else None, stage)
+        record = dataclasses.replace(record, judged=tuple(_judged(stream, path, stage, findings)))
     wrong = contradiction(record)
     if wrong:
         raise LoadError(stage, wrong, "a record as a run left it")
@@ -121,8 +122,25 @@ def _line(line: bytes, path: str, number: int) -> typing.Any:
     return decoded(line, path, f"line {number}", _MOST_OF_A_LINE)
 
 
-def _load(head: typing.Any, judged: typing.Sequence[typing.Any], stage: str) -> typing.Tuple[Record, typing.Any]:
-    """The record, and how many findings its head promises."""
+def _judged(stream: typing.BinaryIO, path: str, stage: str, findings: typing.Any) -> typing.Iterator[Judged]:
+    """The findings, each of which is judged before the next one is read.
+
+    :param findings: how many the head promises
+    :raises LoadError: one is none, or there are more or fewer than that
+    """
+    if type(findings) is not int or not 0 <= findings <= _MOST_FINDINGS:
+        raise LoadError(f"{stage}.findings", f"{findings!r:.100}", f"a number of at most {_MOST_FINDINGS}")
+    for number in range(findings + 1):
+        line = stream.readline(_MOST_OF_A_LINE + 1)
+        if bool(line) != (number < findings):
+            raise LoadError(f"{stage}.findings", f"{'more than ' if line else ''}{number}", f"{findings}, as its head says")
+        if line:
+            judged: Judged = load(Judged, _line(line, path, number + 2), f"{stage}.judged[{number}]")
+            yield judged
+
+
+def _load(head: typing.Any, stage: str) -> typing.Tuple[Record, typing.Any]:
+    """The record without its findings, and how many its head promises."""
     if not isinstance(head, dict):
         raise LoadError(stage, "no mapping in the first line", "the head of a record")
     # first of all: the fields of another schema may be unknown here, and that would be a riddle to the reader
@@ -133,7 +151,7 @@ def _load(head: typing.Any, judged: typing.Sequence[typing.Any], stage: str) -> 
     waivers = head.get("waivers")
     if isinstance(waivers, list) and len(waivers) > MOST_WAIVERS:
         raise LoadError(f"{stage}.waivers", f"{len(waivers)} waivers", f"at most {MOST_WAIVERS}")
-    record: Record = load(Record, {**head, "judged": judged}, stage)
+    record: Record = load(Record, {**head, "judged": ()}, stage)
     if record.stage != stage:
         raise LoadError("stage", f"'{record.stage}'", f"'{stage}'")
     implausible = next(filter(None, (wrong_time(text, clock()) for text in (record.started, record.finished))), "")

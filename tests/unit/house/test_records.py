@@ -7,6 +7,7 @@ import os
 import pathlib
 import stat
 import tempfile
+import tracemalloc
 import typing
 
 import hypothesis
@@ -20,6 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.records impor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, redact, redact_text
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError, write_text
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_heads, read_records, write_record
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
 
 BIOS = Finding("platform.bios", "worker-1", "unknown", "not read", "SR-IOV on", "The node has no BMC.", "Ask the BMC.")
 WAIVER = Waiver("platform.*", "the lab has no BMC")
@@ -84,8 +86,14 @@ def test_head_is_read_without_the_findings(tmp_path: pathlib.Path) -> None:
         (file_of(findings=3), "platform.findings: 2; expected 3, as its head says"),
         (file_of().splitlines()[0] + "\n" + file_of().splitlines()[1] + "\n", "platform.findings: 1; expected 2, as its head says"),
         (file_of()[:-20], "can't be read"),
-        (file_of() + "[]\n", "judged"),
-        (file_of() + "\n", "Expecting value"),
+        (file_of() + "[]\n", "platform.findings: more than 2; expected 2, as its head says"),
+        (file_of() + "\n", "more than 2"),
+        (file_of(findings=3) + "[]\n", "platform.judged[2]"),
+        (file_of(findings=3) + "\n", "Expecting value"),
+        (file_of(findings=10**7) + "[]\n", "platform.findings: 10000000; expected a number of at most 1000000"),
+        (file_of(findings=True), "platform.findings: True; expected a number"),
+        (file_of(findings=None), "platform.findings: None; expected a number"),
+        (file_of(findings=-1), "platform.findings: -1; expected a number"),
         ("\udcff\udcfe", "can't"),
         ("[" * 100_000, "nesting"),
         (file_of(schema=3, extra=1), "3, of a newer version of linerate.rdma; expected schema 2"),
@@ -99,6 +107,19 @@ def test_broken_record_is_named_and_never_taken(tmp_path: pathlib.Path, text: st
     records, unreadable = read_records(str(tmp_path))
     assert records == {}
     assert list(unreadable) == ["platform"] and said in unreadable["platform"] and "platform.jsonl" in unreadable["platform"]
+
+
+@pytest.mark.parametrize("findings", [2, 100_000])
+def test_lines_that_are_no_findings_are_not_held(tmp_path: pathlib.Path, findings: int) -> None:
+    (tmp_path / "platform.jsonl").write_text(file_of(findings=findings) + '{"":{}}\n' * 100_000, encoding="utf-8")
+    tracemalloc.start()
+    try:
+        records, unreadable = read_records(str(tmp_path))
+        # all of them are 30 MiB
+        assert tracemalloc.get_traced_memory()[1] < MIB
+    finally:
+        tracemalloc.stop()
+    assert records == {} and list(unreadable) == ["platform"]
 
 
 @hypothesis.given(some.integers(min_value=0), some.integers(min_value=0, max_value=255))
