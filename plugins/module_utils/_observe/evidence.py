@@ -120,7 +120,7 @@ class _Bounded(gzip.GzipFile):
 
 
 #: for a method that has a parameter of the name of the module
-_Unreadable = tarfile.ReadError
+_Unreadable, _FOR_ALL = tarfile.ReadError, tarfile.XGLTYPE
 
 
 class _Member(tarfile.TarInfo):
@@ -142,7 +142,9 @@ class _Member(tarfile.TarInfo):
         return member
 
     def _proc_pax(self, tarfile: tarfile.TarFile) -> typing.Any:
-        """Refuse a header of more than a path is worth before it is read."""
+        """Refuse a header of more than a path is worth before it is read, and one for all files: these pile up, and each file takes them over."""
+        if self.type == _FOR_ALL:
+            raise _Unreadable("a header in it is for all files; ours are for one file each")
         if self.size > _MOST_OF_A_HEADER:
             raise _Unreadable(f"a header in it has {self.size} bytes; {_MOST_OF_A_HEADER} are the most")
         return super()._proc_pax(tarfile)  # type: ignore[misc]

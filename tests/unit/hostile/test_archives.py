@@ -257,6 +257,27 @@ def test_a_long_header_is_refused_before_it_is_read(tmp_path: pathlib.Path) -> N
     assert names_left(tmp_path) == []
 
 
+def test_a_header_for_all_files_is_refused(tmp_path: pathlib.Path) -> None:
+    """Each of them stays, and each file behind it takes over all of them."""
+    content = b"9 abcd=\n"
+    for_all = header("x", len(content), tarfile.XGLTYPE) + blocks(content)
+    archive = archive_of(tmp_path / "a.tar.gz", [header("run-1/run.json", 0), for_all, header("run-1/facts/hcas/a.json", 0)])
+    with pytest.raises(FileError, match="a header in it is for all files"):
+        unpack(archive, str(tmp_path / "back"))
+
+
+def test_no_archive_of_ours_has_a_header_for_all_files(tmp_path: pathlib.Path) -> None:
+    run = tmp_path / "run"
+    (run / "facts" / "hcas").mkdir(parents=True)
+    for name in ("a", "ä", "n" * 150):
+        (run / "facts" / "hcas" / f"{name}.json").write_text("{}", encoding="utf-8")
+    pack(str(run), str(tmp_path / "a.tar.gz"), "run-1")
+    content = gzip.decompress((tmp_path / "a.tar.gz").read_bytes())
+    kinds = {content[place + 156 : place + 157] for place in range(0, len(content), 512) if content[place + 257 : place + 262] == b"ustar"}
+    assert kinds == {tarfile.REGTYPE, tarfile.XHDTYPE}
+    assert len(unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back")).sums) == 3
+
+
 def test_a_file_of_less_than_nothing_is_refused(tmp_path: pathlib.Path) -> None:
     """What follows would lie before it: the archive would be read again from its begin, without an end."""
     archive = archive_of(tmp_path / "a.tar.gz", [pax(b"15 size=-51200\n"), header("run-1/run.json", 0)])
