@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import tracemalloc
 import typing
 
 import pytest
@@ -97,3 +98,19 @@ def test_any_json_gives_a_figure_or_the_reason(inner: typing.Any) -> None:
             assert parse(text).average_gbps > 0
         except Iperf3Error:
             continue
+
+
+def test_lines_are_not_taken_apart() -> None:
+    """A pod may print millions of them."""
+    noise = "\n" * 1_000_000
+    tracemalloc.start()
+    try:
+        assert parse(noise + capture("ok")).average_gbps == pytest.approx(7.922927, abs=1e-5)
+        with pytest.raises(Iperf3Error, match="the last line was 'iperf3: no'"):
+            parse(f"x\n{noise}iperf3: no\n")
+        with pytest.raises(Iperf3Error, match="no output"):
+            parse(noise)
+        # the lines alone are 8 MB
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()

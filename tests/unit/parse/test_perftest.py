@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import perftest
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.perftest import GBPS_PER_MIBPS, PerftestError, parse
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
@@ -160,3 +161,34 @@ def test_shuffled_lines(lines: typing.List[str], cut: int) -> None:
         assert {row.average_gbps for row in parse("\n".join(line[cut % 3 :] for line in lines)).rows} <= known
     except PerftestError as error:
         assert str(error)
+
+
+class Counted:
+    """A pattern that counts the characters it is tried on."""
+
+    def __init__(self, pattern: typing.Any) -> None:
+        self.pattern, self.characters = pattern, 0
+
+    def findall(self, text: str) -> typing.Any:
+        self.characters += len(text)
+        return self.pattern.findall(text)
+
+    def match(self, text: str) -> typing.Any:
+        self.characters += len(text)
+        return self.pattern.match(text)
+
+
+@pytest.mark.parametrize("line", ["E " + "a" * 100_000 + ": b\n", "E aaaa: b\n", "E " + "a" * 400 + ": b\n", "1 " * 50_000 + "\n"])
+def test_what_no_tool_prints_is_not_looked_at(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    """Each letter of it begins a name that may have 80."""
+    fields = Counted(perftest._FIELD)
+    monkeypatch.setattr(perftest, "_FIELD", fields)
+    rows = Counted(perftest._ROW)
+    monkeypatch.setattr(perftest, "_ROW", rows)
+    noise = line * (1_000_000 // len(line))
+    assert parse(NDR400).parameters["Device"] == "mlx5_16"
+    # before the table, and in it
+    begin, head, table = NDR400.partition(" #bytes")
+    report = parse(begin + noise + head + table.replace("\n 8388608", "\n" + ("1 " * 50_000 + "\n") * 10 + " 8388608"))
+    assert (report.parameters["Device"], [row.average_gbps for row in report.rows]) == ("mlx5_16", [369.91, 373.64])
+    assert fields.characters < 450_000 and rows.characters < 10_000

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pathlib
+import tracemalloc
 import typing
 
 import pytest
@@ -204,3 +205,17 @@ def test_a_lost_connection_is_no_success() -> None:
 def test_any_text(code: typing.Optional[int], timed_out: bool, text: str) -> None:
     failure = classify(code, timed_out, text)
     assert (failure is None) == (code == 0 and not timed_out)
+
+
+def test_of_a_long_output_its_begin_and_its_end_are_looked_at() -> None:
+    noise, cause = "\n" * 2_000_000, "Couldn't connect to 10.0.0.1:18515\n"
+    tracemalloc.start()
+    try:
+        found = [classify(1, False, text) for text in (cause + noise, noise + cause, noise, noise + "end")]
+        # the lines alone are 16 MB
+        assert tracemalloc.get_traced_memory()[1] < 12_000_000
+    finally:
+        tracemalloc.stop()
+    expected = classify(1, False, cause)
+    assert expected is not None and expected.kind == "not_listening"
+    assert found == [expected, expected, Failure("exit_code", "exit code 1: no error text"), Failure("exit_code", "exit code 1: end")]

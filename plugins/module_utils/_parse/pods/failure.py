@@ -114,6 +114,8 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
 
 #: characters of a line that are looked at: the tools' own lines are shorter, and the patterns that look for two words take long over others
 _LONGEST = 500
+#: characters of an output that are looked at: those of its begin and of its end
+_MOST = 512 * 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +135,8 @@ def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typ
     """
     if exit_code == 0 and not timed_out:
         return None
+    if len(text) > _MOST:
+        text = f"{text[: _MOST // 2]}\n{text[-_MOST // 2 :]}"
     failure, warnings = _of_tool(exit_code, timed_out, text), libibverbs.parse(text)
     if warnings.kind is None or failure.kind not in _WITHOUT_DEVICE:
         return failure

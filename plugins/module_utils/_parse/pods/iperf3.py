@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import typing
 
 from ..._model.errors import RdmaError
@@ -19,6 +20,8 @@ from ..._model.errors import RdmaError
 _SUMS = ("sum_received", "sum_received_bidir_reverse")
 #: of a figure; the tool rounds the seconds
 _ODD = 0.05
+# lines are not taken apart: there may be millions of them
+_BEGIN = re.compile(r"^[ \t]*(\{)[ \t\r]*$", re.MULTILINE)
 
 
 class Iperf3Error(RdmaError):
@@ -42,7 +45,7 @@ def parse(text: str) -> Report:
     """
     data = _data(text)
     if data is None:
-        last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+        last = text.rstrip().rpartition("\n")[2].strip()
         raise Iperf3Error(f"no JSON of iperf3; the last line was '{last[:200]}'" if last else "no output")
     if data.get("error"):
         raise Iperf3Error(str(data["error"])[:300])
@@ -81,12 +84,11 @@ def _agree(item: typing.Dict[str, typing.Any]) -> None:
 
 def _data(text: str) -> typing.Optional[typing.Dict[str, typing.Any]]:
     """The JSON object, which begins in a line of its own."""
-    lines = text.splitlines()
-    first = next((number for number, line in enumerate(lines) if line.strip() == "{"), None)
-    if first is None:
+    begin = _BEGIN.search(text)
+    if begin is None:
         return None
     try:
-        data, _end = json.JSONDecoder().raw_decode("\n".join(lines[first:]))
+        data, _end = json.JSONDecoder().raw_decode(text, begin.start(1))
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None

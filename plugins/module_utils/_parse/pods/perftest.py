@@ -25,6 +25,8 @@ _ROW = re.compile(r"^\s*(?P<bytes>[0-9]{1,18})\s+(?P<iterations>[0-9]{1,18})\s+(
 # bounded: a name may hold blanks, and one without an end would be looked at from each of its letters to the end of the line
 _FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_*. -]{0,80}): (\S[^\t]*)")
 _RULE = re.compile(r"^\s*-{20,}\s*$")
+#: characters of a line that is of the tool, and lines before the table that may be parameters: there are 30 of them, and the patterns take long over others
+_LONGEST, _MOST_LINES = 500, 1000
 
 
 class PerftestError(RdmaError):
@@ -70,13 +72,18 @@ def parse(text: str) -> Report:
     """
     parameters: typing.Dict[str, str] = {}
     rows: typing.List[Row] = []
-    unit = ""
+    unit, looked = "", 0
     for line in text.splitlines():
+        if len(line) > _LONGEST:
+            # noise. A part of it is not looked at either: it might be a row, with another figure
+            continue
         header = _HEADER.match(line)
         if header:
             unit = header.group("unit")
         elif not unit:
-            parameters.update((key.strip(), value.strip()) for key, value in _FIELD.findall(line.replace("\t\t", "\t")))
+            looked += ": " in line
+            if ": " in line and looked <= _MOST_LINES:
+                parameters.update((key.strip(), value.strip()) for key, value in _FIELD.findall(line.replace("\t\t", "\t")))
         elif _RULE.match(line):
             # the table ends here; a second one of the same run would start with its own header
             unit = ""
