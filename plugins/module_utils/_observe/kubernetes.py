@@ -137,6 +137,8 @@ PAGE, FEWER = 500, 4
 MOST_PAGE, MOST_PAGE_VALUES = 32 * MIB, 1_000_000
 #: values of a list that is held as a whole: 5,000 nodes have 6,000,000
 MOST_HELD = 8_000_000
+#: answers of one list. 5,000 nodes have 1,100 of their pods; etcd has room for 16,000 objects that fill an answer alone
+MOST_PAGES = 20_000
 #: lines of a log that are asked for, and bytes that are taken of it: the kubelet of the node sends it
 LOG_LINES, MOST_LOG = 20_000, 16 * MIB
 #: bytes of one object. etcd takes 1.5 MiB of what is asked to be written, and the event around it has a few more
@@ -394,7 +396,7 @@ class Cluster:
         path, rest, limit = path_of(kind, namespace), "", most
         headers = {"Accept": accept} if accept else {}
         large: typing.List[str] = []
-        while True:
+        for _page in range(MOST_PAGES):
             query = [("limit", str(limit)), *chosen, *([("continue", rest)] if rest else [])]
             try:
                 body, values = _read_page(self._call("get", path, query, header_params=dict(headers)), f"GET {path}")
@@ -414,6 +416,8 @@ class Cluster:
                     limit = min(most, limit * 2)
             if not rest:
                 break
+        else:
+            raise ApiError(200, "Unreadable", f"the list has no end after {MOST_PAGES} answers", f"GET {path}", "Look at what answers as the API server")
         if large:
             seen = f"larger than {MOST_PAGE} bytes or {MOST_PAGE_VALUES} values, and not read: {folded(large, _NAMED)}"
             raise ApiError(200, _TOO_LARGE, seen, f"GET {path}", _SHRINK)

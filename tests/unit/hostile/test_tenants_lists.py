@@ -105,6 +105,16 @@ def test_a_few_small_objects_are_one_request() -> None:
     assert server.limits == [200]
 
 
+@pytest.mark.parametrize("items", [b"", b'{"metadata":{"name":"a"}}'])
+def test_a_list_without_an_end_is_left(monkeypatch: pytest.MonkeyPatch, items: bytes) -> None:
+    monkeypatch.setattr(kubernetes, "MOST_PAGES", 50)
+    server, seen = Whole(b'{"metadata":{"continue":"more"},"items":[%s]}' % items), 0
+    with pytest.raises(ApiError, match="the list has no end after 50 answers") as caught:
+        for _item in Cluster(server).pages("Pod"):
+            seen += 1
+    assert seen == (50 if items else 0) and caught.value.status == 200 and "API server" in caught.value.remedy
+
+
 class Namespace(Server):
     """A namespace with ConfigMaps, whose metadata is as large as etcd takes it."""
 
