@@ -141,6 +141,8 @@ MOST_HELD = 8_000_000
 MOST_PAGES = 20_000
 #: lines of a log that are asked for, and bytes that are taken of it: the kubelet of the node sends it
 LOG_LINES, MOST_LOG = 20_000, 16 * MIB
+#: seconds that the kubelet may be silent over it, and that the whole of it may take
+LOG_SILENCE, LOG_SECONDS = 10.0, 30.0
 #: bytes of one object. etcd takes 1.5 MiB of what is asked to be written, and the event around it has a few more
 MOST_OBJECT = 8 * MIB
 #: values in it: with their memory of 72 bytes each, they cost 16 MiB
@@ -466,11 +468,21 @@ class Cluster:
     def log(self, namespace: str, pod: str, seconds: int) -> str:
         """The last seconds of a pod's log.
 
-        :raises ApiError: not there, not allowed, or longer than any log of so few lines
+        :raises ApiError: not there, not allowed, or longer than any log of so few lines; with status 0 where the API server itself does not answer,
+            and with 504 where it does, and the kubelet behind it gives no log
         """
         query = [("sinceSeconds", str(seconds)), ("tailLines", str(LOG_LINES))]
         path = f"{path_of('Pod', namespace, pod)}/log"
-        return _body(self._call("get", path, query), f"GET {path}", "log", MOST_LOG).decode(errors="replace")
+        where = f"GET {path}"
+        try:
+            response = self._call("get", path, query, _request_timeout=(TIMEOUT[0], LOG_SILENCE))
+            return _counted(response, where, "log", MOST_LOG, 0, LOG_SECONDS)[0].decode(errors="replace")
+        except ApiError as error:
+            if error.status != 0:
+                raise
+            # it raises where the API server is away
+            self.version()
+            raise ApiError(504, "NoLog", f"the kubelet of the pod's node gives no log: {error.text}", where) from error
 
     def apply(self, definition: Resource, manager: str, dry_run: bool) -> typing.Tuple[Resource, typing.Tuple[str, ...]]:
         """Server-side apply; the object as it then is, and the server's warnings.
@@ -686,17 +698,22 @@ def _body(response: typing.Any, where: str, what: str, most: int) -> bytes:
     return _counted(response, where, what, most, 0)[0]
 
 
-def _counted(response: typing.Any, where: str, what: str, most: int, most_values: int) -> typing.Tuple[bytes, int]:
+def _counted(response: typing.Any, where: str, what: str, most: int, most_values: int, seconds: float = 0.0) -> typing.Tuple[bytes, int]:
     """What a server sends, and how many values of JSON are in it.
 
     :param most: bytes
     :param most_values: 0 for any number, which is not counted then
-    :raises ApiError: it is larger than that, or broke off
+    :param seconds: in which all of it must have come; 0 for any time
+    :raises ApiError: it is larger than that, takes longer, or broke off
     """
     said = bytearray()
     values = 0
+    end = time.monotonic() + seconds
     try:
         for part in response.stream(65536, decode_content=True):
+            if seconds and time.monotonic() >= end:
+                response.close()
+                raise ApiError(0, "Unreachable", f"the {what} did not end within {seconds:g} s", where)
             said += part
             values += values_of(part) if most_values else 0
             if len(said) > most or values > most_values:

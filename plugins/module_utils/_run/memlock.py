@@ -19,10 +19,12 @@ from .._parse.kubernetes.pod_state import state_of_pod
 from .._parse.node.memlock import MemlockError
 from .._parse.node.memlock import parse as parse_log
 from .._render.memlock import memlock_pod
-from .pods import lacking
+from .pods import lacking, workers
 
 #: seconds between two looks; of the log that are read, longer than any pod of ours lives; that the removal may take
 LOOK, LOG, REMOVAL = 1.0, 86400, 120.0
+#: pods that are looked at at once: a kubelet that does not answer for a log keeps the others waiting no longer than one answer may take
+PARALLEL = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,14 +97,18 @@ class Prover:
 
     def _await(self, pods: typing.Mapping[typing.Tuple[str, str], Resource], proofs: typing.Dict[typing.Tuple[str, str], MemlockProof]) -> None:
         end = self._clock() + self._task.limit
-        while True:
-            for (fabric, node), made in pods.items():
-                if (fabric, node) not in proofs:
-                    proof = self._look(fabric, node, made["metadata"]["namespace"], made["metadata"]["name"], self._clock() >= end)
-                    proofs.update({(fabric, node): proof} if proof else {})
-            if set(pods) <= set(proofs):
-                return
-            self._pause(LOOK)
+        with workers(PARALLEL) as pool:
+            while True:
+                left = [key for key in pods if key not in proofs]
+                over = self._clock() >= end
+                looks = [pool.submit(self._look, *key, pods[key]["metadata"]["namespace"], pods[key]["metadata"]["name"], over) for key in left]
+                for key, look in zip(left, looks):
+                    proof = look.result()
+                    if proof:
+                        proofs[key] = proof
+                if set(pods) <= set(proofs):
+                    return
+                self._pause(LOOK)
 
     def _look(self, fabric: str, node: str, namespace: str, name: str, over: bool) -> typing.Optional[MemlockProof]:
         """None while the pod still has time."""
@@ -114,7 +120,8 @@ class Prover:
         except ApiError as error:
             if error.status == 0:
                 raise
-            return MemlockProof(fabric, node, subject, error=error.text)
+            # the API server, or the way from it to the node, may be better at the next look
+            return None if error.passing and not over else MemlockProof(fabric, node, subject, error=error.text)
         except MemlockError as error:
             return MemlockProof(fabric, node, subject, error=f"{error}; the pod: {state_of_pod(found).detail}")
         if over:
