@@ -384,24 +384,29 @@ class Bench:
         client_rail = f" rail {task.rail}" if task.between_rails else ""
         rail = f" rail {server.rail}" if fabric.select.hcas_per_node > 1 else ""
         ran: typing.Tuple[str, ...] = ()
+        # all attempts together have the time that the plan counts: no end takes more of it from the pairs after it
+        end = start + most_seconds_of_a_pair(fabric)
         for left in reversed(range(ATTEMPTS)):
             # an earlier attempt's port may not be free yet
-            result = self._attempt_or_not(fabric, task, client, server, flow)
+            result = self._attempt_or_not(fabric, task, client, server, flow, end)
             ran += result.commands
             figure = f"{result.average_gbps:.4f} Gb/s" if result.average_gbps is not None else f"{result.failure}: {result.evidence}"
             how = "TCP" if result.transport == "TCP" else f"{result.pings or 0} pings"
-            again = bool(left) and not LOST.isdisjoint((result.failure, result.ping_failure))
+            again = bool(left) and not LOST.isdisjoint((result.failure, result.ping_failure)) and self._clock() + fabric.pods.seconds < end
             self._say(f"{fabric.name} {client.node}{client_rail} -> {server.node}{rail}: {how}, {figure}{'; once more' if again else ''}")
             if not again:
                 break
             if "exec_lost" in (result.failure, result.ping_failure):
+                since = self._clock()
                 self._pods.await_api()
+                # an API server that is away is no fault of the pair
+                end += self._clock() - since
         return dataclasses.replace(result, commands=ran, seconds=round(self._clock() - start, 1))
 
-    def _attempt_or_not(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
+    def _attempt_or_not(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int, end: float) -> PairResult:
         """An attempt. What nobody foresaw in what its ends printed is a failure of this pair: the others are still to be measured."""
         try:
-            return self._attempt(fabric, task, client, server, self._next_ports(), flow)
+            return self._attempt(fabric, task, client, server, self._next_ports(), flow, end)
         except (ApiError, LeaseLost):
             # these are no fault of the pair
             raise
@@ -411,11 +416,11 @@ class Bench:
             failure, evidence = "no_measurement", str(unforeseen(error, f"{client.node} -> {server.node}"))
         return PairResult(fabric.name, client.node, server.node, rail=task.rail, server_rail=task.server_rail, failure=failure, evidence=evidence)
 
-    def _attempt(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int, flow: int) -> PairResult:
+    def _attempt(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int, flow: int, end: float) -> PairResult:
         """rping, then ib_write_bw, then the sweep where one is wanted; each only after the one before it worked. Without RDMA devices, iperf3 alone."""
         result = PairResult(fabric.name, client.node, server.node, rail=task.rail, server_rail=task.server_rail)
         if client.device is None or server.device is None:
-            return self._tcp(fabric, client, server, port, dataclasses.replace(result, transport="TCP", streams=commands.STREAMS))
+            return self._tcp(fabric, client, server, port, dataclasses.replace(result, transport="TCP", streams=commands.STREAMS), end)
         if {client.name, server.name} <= self._labelled:
             result = dataclasses.replace(result, flow_label=flow_label(task.rail, client.node, server.node, flow))
         gone = self._pods.gone(client, server)
@@ -424,26 +429,26 @@ class Bench:
         address = server.address or ""
         limit = min(PING_LIMIT, fabric.pods.limit_seconds)
         there, here = (server, commands.ping_server(address, port, limit)), (client, commands.ping_client(address, port, limit))
-        ran, failure = self._both(there, here, commands.PING_SERVER_UP, limit, False, _ping_failure)
+        ran, failure = self._both(there, here, commands.PING_SERVER_UP, limit, False, end, _ping_failure)
         result = dataclasses.replace(result, pings=rping.parse(ran.output).count if ran else None, commands=(line_of(ran),) if ran else ())
         if failure is not None:
             return dataclasses.replace(result, ping_failure=failure.kind, ping_evidence=failure.evidence, failure="ping", evidence=failure.evidence)
-        report, result, failure = self._bandwidth(fabric, client, server, port + 1, result, False)
+        report, result, failure = self._bandwidth(fabric, client, server, port + 1, result, False, end)
         if report is None or failure is not None:
             return dataclasses.replace(result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else "")
         row = report.largest
         result = dataclasses.replace(result, average_gbps=row.average_gbps, peak_gbps=row.peak_gbps, message_bytes=row.message_bytes, iterations=row.iterations)
         if not fabric.bandwidth.sweep:
             return result
-        report, result, failure = self._bandwidth(fabric, client, server, port + 2, result, True)
+        report, result, failure = self._bandwidth(fabric, client, server, port + 2, result, True, end)
         if report is None or failure is not None:
             return dataclasses.replace(result, sweep_failure=f"{failure.kind}: {failure.evidence}" if failure else "it did not run")
         return dataclasses.replace(result, sweep=tuple(SweepRow(row.message_bytes, row.average_gbps) for row in report.rows))
 
-    def _tcp(self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult) -> PairResult:
+    def _tcp(self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, end: float) -> PairResult:
         there = (server, commands.tcp_bandwidth(fabric, server.address or "", server.cpus, port))
         here = (client, commands.tcp_bandwidth(fabric, client.address or "", client.cpus, port, server.address or ""))
-        ran, failure = self._both(there, here, commands.TCP_SERVER_UP, fabric.pods.limit_seconds, True, _tcp_failure)
+        ran, failure = self._both(there, here, commands.TCP_SERVER_UP, fabric.pods.limit_seconds, True, end, _tcp_failure)
         result = dataclasses.replace(result, commands=(line_of(ran),) if ran else ())
         if ran is None or failure is not None:
             return dataclasses.replace(result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else "")
@@ -457,7 +462,7 @@ class Bench:
         return dataclasses.replace(result, average_gbps=report.average_gbps, streams=report.streams)
 
     def _bandwidth(
-        self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool
+        self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool, until: float
     ) -> typing.Tuple[typing.Optional[perftest.Report], PairResult, typing.Optional[Failure]]:
         """What ib_write_bw reported, the result with its command, and the failure if there is one."""
         result = dataclasses.replace(result, queue_pairs=queue_pairs(fabric, (client.rate_gbps, server.rate_gbps)))
@@ -466,7 +471,7 @@ class Bench:
             (end, commands.write_bandwidth(fabric, end.device or "", end.cpus, port, server.address or "", end is server, sweep, **how))
             for end in (server, client)
         )
-        ran, failure = self._both(there, here, commands.BANDWIDTH_SERVER_UP, fabric.pods.limit_seconds, True)
+        ran, failure = self._both(there, here, commands.BANDWIDTH_SERVER_UP, fabric.pods.limit_seconds, True, until)
         if ran is None:
             return None, result, failure
         result = dataclasses.replace(result, commands=(*result.commands, line_of(ran)))
@@ -484,9 +489,13 @@ class Bench:
         up: str,
         limit: int,
         judge_server: bool,
+        until: float,
         judge: typing.Optional[Judge] = None,
     ) -> typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
-        """What the client did, and the failure of either end, or of its pod; see two_ends."""
+        """What the client did, and the failure of either end, or of its pod; see two_ends.
+
+        :param until: time by the clock at which the pair has spent its time
+        """
         ends = (there[0], here[0])
         server, client = (functools.partial(self._pods.shell, end) for end in ends)
 
@@ -494,7 +503,7 @@ class Bench:
             gone = self._pods.gone(*ends)
             return gone.evidence if gone is not None else ""
 
-        ran, failure = both((server, there[1]), (client, here[1]), up, limit, judge_server, judge or failure_of, lost)
+        ran, failure = both((server, there[1]), (client, here[1]), up, limit, judge_server, judge or failure_of, lost, lambda: until - self._clock())
         if failure is not None:
             failure = self._pods.gone(*ends) or self._pods.fate(*ends) or failure
         return ran, failure

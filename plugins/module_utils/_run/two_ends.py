@@ -5,6 +5,7 @@ container gets its next command."""
 
 from __future__ import annotations
 
+import math
 import typing
 
 from .._model.completions import SIDES
@@ -26,6 +27,13 @@ Outcome = typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]
 Opened = typing.Callable[[], Shell]
 #: why the ends are awaited no longer; empty as long as they are
 Lost = typing.Callable[[], str]
+#: seconds that are left of the time that both ends have together
+Left = typing.Callable[[], float]
+
+
+def endless() -> float:
+    """Tell the seconds that are left where each command has its own limit alone."""
+    return math.inf
 
 
 def failure_of(result: CommandResult) -> typing.Optional[Failure]:
@@ -46,6 +54,7 @@ def both(
     judge_server: bool,
     judge: Judge = failure_of,
     lost: Lost = str,
+    left: Left = endless,
 ) -> Outcome:
     """Run a server, and its client once the server is up. What the client did, and the failure of either.
 
@@ -54,28 +63,34 @@ def both(
     :param judge_server: whether the server's exit code counts; rping's does not (it fails on success)
     :param judge: of what the client did; its exit code, unless something else is given
     :param lost: for a container that is gone says no more that it is
+    :param left: when it is spent, nothing is waited for and nothing is tried again
     """
+    if left() <= 0:
+        return None, Failure("hang", "the time of this pair was spent before")
     try:
         server, client = there[0](), here[0]()
         server.start(there[1])
-        return _client(server, client, here[1], up, limit, judge_server, judge, lost)
+        return _client(server, client, here[1], up, limit, judge_server, judge, lost, left)
     except ApiError as error:
         return None, Failure("exec_lost", str(error)[:300])
 
 
-def _client(server: Shell, client: Shell, command: Command, up: str, limit: int, judge_server: bool, judge: Judge, lost: Lost) -> Outcome:
-    if not server.wait_for(up, SERVER_LIMIT) and not server.running:
+def _client(server: Shell, client: Shell, command: Command, up: str, limit: int, judge_server: bool, judge: Judge, lost: Lost, left: Left) -> Outcome:
+    def most(seconds: float) -> float:
+        return max(0.0, min(seconds, left()))
+
+    if not server.wait_for(up, most(SERVER_LIMIT)) and not server.running:
         ended = server.wait(0)
         return None, failure_of(ended) or Failure("peer_gone", "the server ended at once")
     for _number in range(TRIES):
         client.start(command)
-        ran = client.wait(limit + SLACK, lost)
+        ran = client.wait(most(limit + SLACK), lost)
         failure = judge(ran)
         # it said that it is about to listen: a client that came a moment too early tries again, as long as the server runs
-        if failure is None or failure.kind not in RETRIED or not server.running:
+        if failure is None or failure.kind not in RETRIED or not server.running or left() <= 0:
             break
     if failure is None and judge_server:
-        failure = failure_of(server.wait(SLACK, lost))
+        failure = failure_of(server.wait(most(SLACK), lost))
     elif failure is not None:
         failure = _left(server, limit, failure) or failure
     return ran, failure

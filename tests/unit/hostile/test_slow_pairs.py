@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An end that fails late, again and again: a pair takes no longer than the plan counts for it, and one that fails at once is still tried again."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import Task, most_seconds_of_a_pair
+
+FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
+PINGS = CommandResult("rping", 0, "".join(f"ping data: rdma-ping-{number}: x\n" for number in range(5)))
+LOST = CommandResult("ib_write_bw", None, "", error="the connection to the pod broke: gone")
+REJECTED = CommandResult("rping", 1, "RDMA_CM_EVENT_REJECTED")
+REFUSED = CommandResult("ib_write_bw", 1, "Couldn't connect to 10.0.0.1:18601")
+#: of two ends that settle after the last failure, at most
+SETTLE = 5.0
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Server:
+    """It runs as long as it likes."""
+
+    open = running = True
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    def start(self, command: typing.Sequence[str]) -> None:
+        self.command = command
+
+    def wait_for(self, text: str, seconds: float) -> bool:
+        # what it never prints is awaited to the end
+        self.clock.now += seconds if text == "\0" else 0
+        return text != "\0"
+
+    def wait(self, seconds: float, lost: typing.Callable[[], str] = str) -> CommandResult:
+        return CommandResult("server", 0, "")
+
+
+class Client(Server):
+    """:ivar takes: seconds until it fails; None: as many as it is given"""
+
+    def __init__(self, clock: Clock, ping: CommandResult, write: CommandResult, takes: typing.Optional[float] = None) -> None:
+        super().__init__(clock)
+        self.ping, self.write, self.takes, self.started = ping, write, takes, 0
+
+    def start(self, command: typing.Sequence[str]) -> None:
+        super().start(command)
+        self.started += 1
+
+    def wait(self, seconds: float, lost: typing.Callable[[], str] = str) -> CommandResult:
+        self.clock.now += seconds if self.takes is None else min(seconds, self.takes)
+        return self.ping if "rping" in self.command else self.write
+
+
+class Pods:
+    def __init__(self, client: Client, server: Server, away: float = 0.0) -> None:
+        self.shells, self.away, self.clock = {"c": client, "s": server}, away, client.clock
+
+    def shell(self, item: RdmaPod) -> Server:
+        return self.shells[item.name]
+
+    def gone(self, *_pods: RdmaPod) -> None:
+        return None
+
+    def fate(self, *_pods: RdmaPod) -> None:
+        return None
+
+    def await_api(self) -> None:
+        self.clock.now += self.away
+
+
+def measure(client: Client, away: float = 0.0) -> PairResult:
+    clock = client.clock
+    bench = Bench(typing.cast("typing.Any", None), Plan((FABRIC,), ClusterIntent(), ("a", "b")), clock, lambda _seconds: None, lambda _line: None)
+    bench._pods = typing.cast("typing.Any", Pods(client, Server(clock), away))
+    ends = [RdmaPod(FABRIC.name, node, name, "n", device="mlx5_0", address=f"10.0.0.{place}") for place, (node, name) in enumerate((("a", "c"), ("b", "s")), 1)]
+    return bench._pair(FABRIC, Task.between((0, "a"), (0, "b")), ends[0], ends[1], 0)
+
+
+@pytest.mark.parametrize(
+    ("ping", "write", "kinds"),
+    [(PINGS, LOST, ("", "exec_lost")), (REJECTED, REFUSED, ("not_listening", "ping")), (PINGS, REFUSED, ("", "not_listening"))],
+    ids=["a client that drops its connection late", "a server that rejects late", "a server that refuses late"],
+)
+def test_a_pair_takes_no_longer_than_the_plan_counts(ping: CommandResult, write: CommandResult, kinds: typing.Tuple[str, str]) -> None:
+    clock = Clock()
+    result = measure(Client(clock, ping, write))
+    assert clock.now <= most_seconds_of_a_pair(FABRIC) + SETTLE
+    assert (result.ping_failure or "", result.failure) == kinds
+    assert result.average_gbps is None
+
+
+def test_a_connection_that_breaks_at_once_is_tried_again() -> None:
+    client = Client(Clock(), PINGS, LOST, takes=2.0)
+    assert measure(client).failure == "exec_lost"
+    assert client.started == 6, "rping and ib_write_bw, three times"
+
+
+def test_an_api_server_that_is_away_costs_the_pair_none_of_its_time() -> None:
+    client = Client(Clock(), PINGS, LOST, takes=2.0)
+    assert measure(client, away=290.0).failure == "exec_lost"
+    assert client.started == 6
