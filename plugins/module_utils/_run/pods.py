@@ -11,6 +11,7 @@ import functools
 import threading
 import typing
 
+from .._check.bandwidth.addresses import announced_twice, why_outside
 from .._check.controllers.image_pull import names_cause
 from .._check.network.wait.sriov import GRACE
 from .._model.bandwidth import RdmaPod
@@ -266,6 +267,10 @@ class Pods:
             looked = dict(zip(ready, pool.map(lambda entry: self._look_or_not(fabric, *entry), ready.values())))
             for item in made:
                 held[item.node].append(looked.get(item.name, item))
+        # whose it is cannot be told, and what goes to it would be measured as if it went to the other
+        told = announced_twice(item for pods in held.values() for item in pods)
+        for name, pods in held.items():
+            held[name] = [dataclasses.replace(item, error=told[item.name], cause="address") if item.name in told else item for item in pods]
         chosen = [self._choose(fabric, name, rail, pods) for name, pods in held.items() for rail in fabric_rails(fabric)]
         used = {item.name for item in chosen}
         surplus = [item for pods in held.values() for item in pods if item.name not in used]
@@ -435,6 +440,9 @@ class Pods:
         try:
             interface, address, pci = multus.network_interface(found, network) if network else multus.own_interface(found)
             address = operand(address, f"pod {item.name}: the address")
+            outside = why_outside(fabric, address) if network else ""
+            if outside:
+                return dataclasses.replace(item, error=outside, cause="address")
             pci = pci or self._shared_function(fabric, item.node)
             greeting = self._greeting(item, pci or "")
         except (ResourceError, ApiError, OperandError) as error:

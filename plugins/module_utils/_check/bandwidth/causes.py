@@ -116,6 +116,11 @@ CAUSES: typing.Dict[str, Cause] = {
         f"Look at the pod and its node: kubectl get pods -n {NAMESPACE} -o wide. Remove the file from staticPodPath of that node's kubelet, and find out who "
         "has put it there.",
     ),
+    "address": Cause(
+        "The address that the pod announces is not its own, or not its own alone, so what goes to it would be measured at another end.",
+        "Two pods with one address: see the allocations of the IPAM plugin, as kubectl get ippools -A shows them, and end what else uses the range. "
+        "Else find out who changed the annotation k8s.v1.cni.cncf.io/network-status of the pod: only multus and the kubelet of its node should write it.",
+    ),
     "unschedulable": Cause(
         "No pod of ours fits on the node.",
         "A taint: pods.tolerations. Too few CPUs or too little memory: pods.cpu, pods.memory. No free virtual function: end the pods that hold them.",

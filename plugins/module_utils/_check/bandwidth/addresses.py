@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether the addresses that pods announce can be theirs. The kubelet of a node writes them: with that of another pod it would have this one measured."""
+
+from __future__ import annotations
+
+import collections
+import ipaddress
+import typing
+
+from ..._model.bandwidth import RdmaPod
+from ..._model.intent import Fabric
+
+
+def why_outside(fabric: Fabric, address: str) -> str:
+    """Tell why an address cannot be of the fabric's own network; empty where it can, and where the intent does not decide its range."""
+    wanted = fabric.ipam
+    # a pool of nv-ipam that somebody else has made has the range that they gave it
+    if wanted is None or (wanted.pool is not None and not wanted.pool.create):
+        return ""
+    try:
+        # whereabouts takes first-last/prefix, too
+        network = ipaddress.ip_network(wanted.range.rpartition("-")[2].strip(), strict=False)
+        inside = ipaddress.ip_address(address) in network
+    except ValueError:
+        return ""
+    return "" if inside else f"it announces the address {address}, which is outside of the range {wanted.range} of the fabric"
+
+
+def announced_twice(pods: typing.Iterable[RdmaPod]) -> typing.Dict[str, str]:
+    """Tell of each pod whose address another one announces as well who that is, by the pod's name.
+
+    :param pods: of one fabric, that live at the same time
+    """
+    of: typing.Dict[str, typing.List[RdmaPod]] = collections.defaultdict(list)
+    for pod in pods:
+        if pod.address and not pod.error:
+            of[pod.address].append(pod)
+    told = {}
+    for address, its in of.items():
+        for pod in its if len(its) > 1 else ():
+            others = [f"the pod {other.name} on {other.node}" for other in its if other is not pod]
+            more = f" and {len(others) - 2} more" if len(others) > 2 else ""
+            told[pod.name] = f"it announces the address {address}, and so does {', '.join(others[:2])}{more}"
+    return told
