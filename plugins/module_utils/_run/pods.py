@@ -15,6 +15,7 @@ from .._check.bandwidth.addresses import announced_twice, why_outside
 from .._check.controllers.image_pull import names_cause
 from .._check.network.wait.sriov import GRACE
 from .._model.bandwidth import RdmaPod
+from .._model.boundary.form import shown
 from .._model.errors import unforeseen
 from .._model.intent import ClusterIntent, Fabric
 from .._model.kubernetes import ClusterNode, CommandResult
@@ -47,6 +48,8 @@ PROBE_LIMIT = 30
 LOST_SECONDS = 15.0
 #: attempts of that look whose connection broke: the node may be lost, and not the API server
 _LOOKS = 3
+#: finalizers of one pod that are named
+_FINALIZERS = 3
 #: events of one pod that are read: the API server joins those that repeat
 _EVENTS = 200
 #: reason of a pod that the kubelet ended after its activeDeadlineSeconds
@@ -147,6 +150,18 @@ def _note_leaving(leaving: typing.Dict[str, str], change: Change) -> None:
 
 def _title(item: Resource) -> str:
     return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+
+
+def _held_by_finalizers(item: Resource) -> str:
+    """What keeps the object of a pod of ours, and what helps: this collection gives pods no finalizer, and the kubelet of its node may have."""
+    found = item["metadata"].get("finalizers")
+    if not isinstance(found, list) or not found:
+        return ""
+    names = ", ".join(map(shown, found[:_FINALIZERS]))
+    more = f" and {len(found) - _FINALIZERS} more" if len(found) > _FINALIZERS else ""
+    patch = """--type merge -p '{"metadata":{"finalizers":null}}'"""
+    command = f"kubectl patch pod {name_of(item)} -n {item['metadata']['namespace']} {patch}"
+    return f"; its finalizers {names}{more} keep it, until: {command}"
 
 
 def _gone(item: RdmaPod, detail: str) -> Failure:
@@ -572,7 +587,8 @@ class Pods:
         metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
         self._cluster.delete("Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]})
         seconds = f"{self._plan.pod_seconds:.0f} s"
-        told = f"{_title(item)} (deleted after {seconds} without the word of its node {node}, where it may still run and hold its virtual function)"
+        held = _held_by_finalizers(item)
+        told = f"{_title(item)} (deleted after {seconds} without the word of its node {node}, where it may still run and hold its virtual function{held})"
         self._say(told)
         self._forced.append(told)
         return told
