@@ -14,6 +14,10 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import hear
 
 Result = typing.Dict[str, typing.Any]
 
+#: bytes of an answer, on both streams of a command. Roles register it, a failed one is shown as a whole, and before ansible-core 2.19 a text that stands alone
+#: in a template is parsed as Python, which takes 500 times its length. Modules with long answers have action plugins of their own, which write facts
+MOST_BYTES = 128 * 1024
+
 
 class ActionModule(ActionBase):
     """Hands the task on to the action plugin of the module, as ansible.builtin.template does with that of copy."""
@@ -46,7 +50,7 @@ class ActionModule(ActionBase):
             shared_loader_obj=self._shared_loader_obj,
         )
         node = str((task_vars or {}).get("inventory_hostname") or "the node")
-        with marked_loss(), heard(action, node):
+        with marked_loss(), heard(action, node, MOST_BYTES):
             if given["writes"]:
                 try:
                     confirm("on_node", given, bool(self._task.check_mode), task_vars, self._low_level_execute_command)

@@ -35,7 +35,7 @@ from ansible.errors import AnsibleAction, AnsibleConnectionFailure, AnsibleError
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER, values_of, values_within
 
 try:
     from ansible.utils.unsafe_proxy import wrap_var
@@ -58,6 +58,10 @@ _ACTED_ON = frozenset(
 _INTERNAL = "_ansible_"
 #: characters of the words about a lost connection, and of what a module printed that is no JSON
 _MOST_LOSS = _MOST_JUNK = 4000
+#: warnings of one answer, and characters of each: ansible-playbook itself prints them, and no other node is served meanwhile
+_MOST_WARNINGS, _MOST_WARNING = 20, 2000
+#: differences of one answer, and characters and lines of each side: difflib takes the cube of what differs, in ansible-playbook itself
+_MOST_DIFFERENCES, _MOST_DIFFERENCE, _MOST_DIFFERENCE_LINES = 8, 8000, 200
 #: what ends a line for str.splitlines, and other white space
 _ENDS, _BLANKS = r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", r"[^\S\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]*"
 #: the first line that begins with JSON, and all up to the last that ends with an object
@@ -130,12 +134,18 @@ def _held(key: str, value: typing.Any) -> typing.Any:
     if key == "exception":
         return escaped(value) if isinstance(value, str) or _is_summary(value) else None
     if key == "warnings":
-        return [escaped(item if _is_summary(item) else said(item)) for item in value] if isinstance(value, (list, tuple)) else None
+        return [escaped(item if _is_summary(item) else cut(said(item), _MOST_WARNING)) for item in _few(value)] if isinstance(value, (list, tuple)) else None
     if key == "deprecations":
-        return list(filter(None, map(_deprecation, value))) if isinstance(value, (list, tuple)) else None
+        return list(filter(None, map(_deprecation, value[:_MOST_WARNINGS]))) if isinstance(value, (list, tuple)) else None
     if key == "diff":
-        return [_difference(item) for item in value if isinstance(item, dict)] if isinstance(value, list) else _difference(value)
+        return [_difference(item) for item in value[:_MOST_DIFFERENCES] if isinstance(item, dict)] if isinstance(value, list) else _difference(value)
     return value
+
+
+def _few(warnings: typing.Sequence[typing.Any]) -> typing.List[typing.Any]:
+    """Return the first of some warnings, and how many there are besides."""
+    more = len(warnings) - _MOST_WARNINGS
+    return [*warnings[:_MOST_WARNINGS], *([f"and {more} more warnings"] if more > 0 else [])]
 
 
 def said(value: typing.Any) -> str:
@@ -153,17 +163,27 @@ def _deprecation(item: typing.Any) -> typing.Any:
         return escaped(item)
     if not isinstance(item, dict) or "msg" not in item:
         return None
-    return {key: escaped(said(item[key])) if item[key] is not None else None for key in _DEPRECATION if key in item}
+    return {key: escaped(cut(said(item[key]), _MOST_WARNING)) if item[key] is not None else None for key in _DEPRECATION if key in item}
 
 
 def _difference(item: typing.Any) -> typing.Any:
     if not isinstance(item, dict):
         return None
-    kept: typing.Dict[str, typing.Any] = {key: escaped(said(item[key])) for key in _DIFF_TEXTS if key in item}
+    kept: typing.Dict[str, typing.Any] = {key: _side(item[key]) for key in _DIFF_TEXTS if key in item}
     kept.update({key: item[key] for key in _DIFF_SIZES if isinstance(item.get(key), int)})
     # a mapping is shown as JSON; nothing is shown as an empty text
-    kept.update({key: escaped(item[key] if isinstance(item[key], dict) else said(item[key] or "")) for key in ("before", "after") if key in item})
+    kept.update({key: _side(item[key] or "") for key in ("before", "after") if key in item})
     return kept
+
+
+def _side(value: typing.Any) -> typing.Any:
+    """Return one side of a difference, as much of it as is shown; a mapping that is short stays one."""
+    text = said(value)
+    if isinstance(value, dict) and len(text) <= _MOST_DIFFERENCE and values_of(text) <= _MOST_DIFFERENCE_LINES:
+        return escaped(value)
+    lines = text[:_MOST_DIFFERENCE].splitlines(keepends=True)[:_MOST_DIFFERENCE_LINES]
+    shown = "".join(lines)
+    return escaped(shown if len(shown) == len(text) else f"{shown}\n... cut: it has {len(text)} characters\n")
 
 
 def escaped(value: typing.Any) -> typing.Any:
@@ -228,7 +248,12 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
         return answer
 
     def parsed(said: typing.Mapping[str, typing.Any], *options: typing.Any) -> typing.Any:
-        return parse({**said, "stdout": without_junk(said.get("stdout") or "")}, *options)
+        output = without_junk(said.get("stdout") or "")
+        values = values_of(output)
+        if values > values_within(most):
+            # decoded they would take many times the memory of the text
+            raise AnsibleConnectionFailure(f"{node} answered with JSON of {values} values, expected {values_within(most)} at most: look at its Python")
+        return parse({**said, "stdout": output}, *options)
 
     with contextlib.ExitStack() as after:
         for owner, name, value in ((connection, "exec_command", exec_command), (connection, "most_output", most), (action, "_parse_returned_data", parsed)):

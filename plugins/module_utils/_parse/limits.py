@@ -54,8 +54,8 @@ def decode_json(
     if isinstance(text, bytes):
         text = _decode(text, what)
     values = values_of(text)
-    if values * _BYTES_OF_VALUE > most_bytes * _GROWTH:
-        raise ParseError(what, f"JSON of {values} values", f"JSON of at most {most_bytes * _GROWTH // _BYTES_OF_VALUE} values")
+    if values > values_within(most_bytes):
+        raise ParseError(what, f"JSON of {values} values", f"JSON of at most {values_within(most_bytes)} values")
     try:
         data = json.loads(text, object_pairs_hook=_mapping if unique else None, parse_int=_whole, parse_float=_number, parse_constant=_constant)
     except _Refused as error:
@@ -68,6 +68,11 @@ def decode_json(
     if _LONE.search(text) or ("\\u" in text and _LONE.search(json.dumps(data, ensure_ascii=False))):
         raise ParseError(what, "half of a surrogate pair", "Unicode")
     return data
+
+
+def values_within(most_bytes: int) -> int:
+    """How many values a text of JSON may have that may have so many bytes."""
+    return most_bytes * _GROWTH // _BYTES_OF_VALUE
 
 
 def values_of(text: typing.Union[str, bytes]) -> int:

@@ -19,6 +19,7 @@ import yaml
 from ansible.errors import AnsibleActionFail, AnsibleActionSkip, AnsibleConnectionFailure, AnsibleError
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from ansible_collections.linerate.rdma.plugins.action.on_node import MOST_BYTES
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
 from ansible_collections.linerate.rdma.plugins.module_utils._again import again
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import progress
@@ -32,7 +33,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report import marku
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, marked_loss
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, heard, marked_loss, without_effects
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import lines_of
 
@@ -228,3 +229,47 @@ def test_what_a_host_says_before_the_login_is_one_line_and_short() -> None:
         raise AnsibleConnectionFailure(f"Make sure this host can be reached over ssh: {banner}")
     shown = str(raised.value)
     assert is_harmless(shown) and "\n" not in shown and len(shown) < 5000 and raised.value.__suppress_context__
+
+
+def test_a_difference_that_a_node_tells_is_cut_before_it_is_compared() -> None:
+    """difflib takes the cube of lines that come again: 52 kB of them took 9 s in ansible-playbook itself."""
+    before, after = ("".join(f"{i * step % 150}\n" for i in range(100_000)) for step in (1, 7))
+    kept = without_effects({"changed": True, "diff": [{"before": before, "after": after}, {"before": {"a": ["x\n"] * 100_000}, "after": {"b": 1}}] * 100})[
+        "diff"
+    ]
+    assert len(kept) == 8
+    for item in kept[::2]:
+        for side, whole in (("before", before), ("after", after)):
+            *lines, last = item[side].splitlines()
+            assert last == f"... cut: it has {len(whole)} characters" and whole.startswith("\n".join(lines)) and len(lines) == 200
+    assert all(isinstance(item["before"], str) and len(item["before"]) < 10_000 and item["after"] == {"b": 1} for item in kept[1::2])
+
+
+def test_of_warnings_of_a_node_the_first_are_shown_and_how_many_there_are() -> None:
+    answer = without_effects({"warnings": ["x" * 10_000] * 5_000, "deprecations": [{"msg": "y" * 10_000}] * 5_000})
+    assert len(answer["warnings"]) == 21 and answer["warnings"][-1] == "and 4980 more warnings" and all(len(text) <= 2_000 for text in answer["warnings"])
+    assert len(answer["deprecations"]) == 20 and all(len(item["msg"]) <= 2_000 for item in answer["deprecations"])
+
+
+@pytest.mark.parametrize(("answer", "seen"), [("[" + "{}," * 8_000 + "{}]", "JSON of 16002 values"), ('{"stdout": "' + "[0," * 60_000 + '"}', "180014 bytes")])
+def test_an_answer_that_would_be_large_once_decoded_is_not_decoded(answer: str, seen: str) -> None:
+    """It is registered, shown as a whole where it failed, and on older cores parsed as Python."""
+
+    class Host:
+        def exec_command(self, *_words: typing.Any, **_options: typing.Any) -> typing.Tuple[int, bytes, bytes]:
+            return 0, answer.encode(), b""
+
+    class Action:
+        def __init__(self) -> None:
+            self._connection = Host()
+
+        def _parse_returned_data(self, said: typing.Mapping[str, typing.Any]) -> typing.Any:
+            return json.loads(said["stdout"])
+
+        def run(self) -> typing.Any:
+            _code, output, _error = self._connection.exec_command("python3")
+            return self._parse_returned_data({"stdout": output.decode()})
+
+    action = Action()
+    with pytest.raises(AnsibleConnectionFailure, match=seen), heard(action, "node-1", MOST_BYTES):
+        action.run()
