@@ -324,6 +324,6 @@ def test_a_pair_whose_ends_print_what_nobody_foresaw_is_one_failed_pair(monkeypa
     monkeypatch.setattr(Bench, "_next_ports", lambda _bench: 18600)
     client, server = (RdmaPod("fabric", node, node, "jobs") for node in ("worker-1", "worker-2"))
     fabric = typing.cast(Fabric, types.SimpleNamespace(name="fabric"))
-    pair = Bench._attempt_or_not(object.__new__(Bench), fabric, Task.between((0, "worker-1"), (0, "worker-2")), client, server, 0)
+    pair = Bench._attempt_or_not(object.__new__(Bench), fabric, Task.between((0, "worker-1"), (0, "worker-2")), client, server, 0, 0.0)
     assert pair.failure == "no_measurement" and pair.average_gbps is None
     assert pair.evidence.startswith("worker-1 -> worker-2: its answer could not be handled: RecursionError")
