@@ -42,8 +42,9 @@ def take_cables(topology: Topology) -> Cables:
     told: typing.Dict[Port, typing.List[LinkEnd]] = {}
     for link in topology.links if suspects else ():
         for near, far in ((link.a, link.b), (link.b, link.a)):
-            for port in suspects.intersection(ports_of(near)):
-                told.setdefault(port, []).append(far)
+            for port in ports_of(near):
+                if port in suspects:
+                    told.setdefault(port, []).append(far)
     return Cables(tuple(links), {port: tuple(ends) for port, ends in told.items() if len(ends) > 1})
 
 
