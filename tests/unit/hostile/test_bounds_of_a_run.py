@@ -142,7 +142,8 @@ def test_the_nearest_check_is_looked_for_for_the_first_few_waivers() -> None:
 
 def test_so_it_is_for_the_first_few_unknown_keys() -> None:
     found: typing.Tuple[LoadError, ...] = load_all(Record, {f"finishe{number}": 1 for number in range(100)})[1]
-    assert ["did you mean 'finished'?" in item.expected for item in found[:100]] == [True] * MOST_HINTS + [False] * (100 - MOST_HINTS)
+    unknown = [item for item in found if "finishe" in item.path]
+    assert ["did you mean 'finished'?" in item.expected for item in unknown] == [True] * MOST_HINTS
 
 
 def test_the_nearest_word_is_looked_for_where_that_takes_no_time() -> None:

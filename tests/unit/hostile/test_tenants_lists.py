@@ -125,13 +125,13 @@ class Namespace(Server):
         finalizers = b",".join([b'"a/b"'] * entries)
         return b'{"metadata":{"name":"d%d","uid":"u%d","ownerReferences":[%s],"finalizers":[%s]}}' % (place, place, references, finalizers)
 
-    def request(self, method: str, path: str, body: None, **options: typing.Any) -> Answer:
-        if path == "/apis":
+    def request(self, _method: str, _path: str, body: None, **options: typing.Any) -> Answer:
+        if _path == "/apis":
             return Answer(b'{"groups":[]}')
-        if path == "/api/v1":
+        if _path == "/api/v1":
             return Answer(b'{"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]}]}')
-        assert path == "/api/v1/namespaces/tenant/configmaps"
-        return super().request(method, path, body, **options)
+        assert _path == "/api/v1/namespaces/tenant/configmaps"
+        return super().request(_method, _path, body, **options)
 
 
 def test_a_namespace_whose_metadata_is_large_is_looked_through_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:

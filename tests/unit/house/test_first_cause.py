@@ -33,7 +33,7 @@ def proposed(folder: FactFolder, nodes: typing.Sequence[str], **options: typing.
     """How the proposal fails."""
     folder.begin(RunStart(folder.run, "2026-01-02T03:04:05+00:00", nodes=tuple(nodes)))
     action = object.__new__(propose.ActionModule)
-    action._task = types.SimpleNamespace(check_mode=False)
+    action._task = typing.cast(typing.Any, types.SimpleNamespace(check_mode=False))
     given = {"facts_dir": folder.report_dir, "run": folder.run, "path": "/p", "namespace": "", "fabrics": None, "cluster": None, "cause": "", **options}
     with pytest.raises(RdmaError) as error:
         action.work(given, {"groups": {"rdma_nodes": list(nodes)}})

@@ -171,6 +171,9 @@ class Quiet:
     def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
         return Listing(({"metadata": {"name": "default", "namespace": "ops"}},) if kind == "SriovOperatorConfig" else (), "1")
 
+    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
+        yield from self.list(kind, namespace, selector).items
+
 
 def test_a_plan_for_nodes_that_are_not_there_allows_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.sriov_plan")

@@ -298,8 +298,14 @@ def test_no_message_and_nothing_that_ansible_shows_has_a_secret(world: World) ->
         ({"host": world.secure.url, "api_key": TOKEN}, "The server is not the one that the kubeconfig trusts"),
         ({"host": world.plain.url}, f"config in {world.folder}/.kube (the default), API server {world.plain.url}: there is no such file"),
         ({"context": "mine", "api_key": TOKEN}, f"kubeconfig config in {world.folder}/.kube (the default): there is no such file"),
-        ({"kubeconfig": {"kind": "Config", "clusters": TOKEN, "users": [{"user": {"token": TOKEN}}]}, "api_key": TOKEN}, "kubeconfig given as a mapping: "),
-        ({"kubeconfig": {"current-context": "x", "contexts": [1], "clusters": 5, "users": []}}, "kubeconfig given as a mapping: "),
+        (
+            {"kubeconfig": {"kind": "Config", "clusters": TOKEN, "users": [{"user": {"token": TOKEN}}]}, "api_key": TOKEN},
+            "kubeconfig given as a mapping (from rdma_kubeconfig or the option kubeconfig): ",
+        ),
+        (
+            {"kubeconfig": {"current-context": "x", "contexts": [1], "clusters": 5, "users": []}},
+            "kubeconfig given as a mapping (from rdma_kubeconfig or the option kubeconfig): ",
+        ),
     ]
     for options, said in cases:
         for given, environment in ((options, {}), ({}, variables(options))):

@@ -41,6 +41,9 @@ class Api(LeaseHolder):
         left = self.pods if kind == "Pod" and not self.done else ()
         return Listing(tuple({"kind": kind, "metadata": {"name": name, **metadata}} for name in left), "1")
 
+    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
+        yield from ()
+
     def serves(self, group: str) -> bool:
         return False
 

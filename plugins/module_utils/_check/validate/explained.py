@@ -319,7 +319,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "A typing mistake in the value: `ture`.",
             "A variable of somebody else whose name starts with `rdma_` (warn).",
         ),
-        look=("ansible-inventory --host localhost", "ansible-doc -t role -l linerate.rdma"),
+        look=("ansible-inventory --host localhost", "ansible-doc -t role linerate.rdma.validate"),
         remedy="Correct the name or the value; names that start with `rdma_` belong to this collection.",
     ),
     "validate.waivers": Explanation(

@@ -115,7 +115,7 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
 #: characters of a line that are looked at: the tools' own lines are shorter, and the patterns that look for two words take long over others
 _LONGEST = 500
 #: characters of an output that are looked at: those of its begin and of its end
-_MOST = 512 * 1024
+_MOST = 256 * 1024
 
 
 @dataclasses.dataclass(frozen=True)
