@@ -35,7 +35,7 @@ from ansible.errors import AnsibleAction, AnsibleConnectionFailure, AnsibleError
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER, values_of, values_within
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import BYTES_A_VALUE, MOST_ANSWER, values_of
 
 try:
     from ansible.utils.unsafe_proxy import wrap_var
@@ -181,9 +181,8 @@ def _side(value: typing.Any) -> typing.Any:
     text = said(value)
     if isinstance(value, dict) and len(text) <= _MOST_DIFFERENCE and values_of(text) <= _MOST_DIFFERENCE_LINES:
         return escaped(value)
-    lines = text[:_MOST_DIFFERENCE].splitlines(keepends=True)[:_MOST_DIFFERENCE_LINES]
-    shown = "".join(lines)
-    return escaped(shown if len(shown) == len(text) else f"{shown}\n... cut: it has {len(text)} characters\n")
+    shown = "".join(text[:_MOST_DIFFERENCE].splitlines(keepends=True)[:_MOST_DIFFERENCE_LINES])
+    return escaped(shown if len(shown) == len(text) else shown.rstrip("\n") + f"\n... cut: it has {len(text)} characters\n")
 
 
 def escaped(value: typing.Any) -> typing.Any:
@@ -250,9 +249,9 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
     def parsed(said: typing.Mapping[str, typing.Any], *options: typing.Any) -> typing.Any:
         output = without_junk(said.get("stdout") or "")
         values = values_of(output)
-        if values > values_within(most):
+        if values > most // BYTES_A_VALUE:
             # decoded they would take many times the memory of the text
-            raise AnsibleConnectionFailure(f"{node} answered with JSON of {values} values, expected {values_within(most)} at most: look at its Python")
+            raise AnsibleConnectionFailure(f"{node} answered with JSON of {values} values, expected {most // BYTES_A_VALUE} at most: look at its Python")
         return parse({**said, "stdout": output}, *options)
 
     with contextlib.ExitStack() as after:

@@ -27,6 +27,8 @@ _MOST_DIGITS = 64
 _BYTES_OF_VALUE = 72
 #: memory that the values of an answer may take for each byte that its text may have
 _GROWTH = 4
+#: bytes that a text of JSON may have for each value in it
+BYTES_A_VALUE = _BYTES_OF_VALUE // _GROWTH
 _LONE = re.compile("[\ud800-\udfff]")
 
 
@@ -54,8 +56,8 @@ def decode_json(
     if isinstance(text, bytes):
         text = _decode(text, what)
     values = values_of(text)
-    if values > values_within(most_bytes):
-        raise ParseError(what, f"JSON of {values} values", f"JSON of at most {values_within(most_bytes)} values")
+    if values > most_bytes // BYTES_A_VALUE:
+        raise ParseError(what, f"JSON of {values} values", f"JSON of at most {most_bytes // BYTES_A_VALUE} values")
     try:
         data = json.loads(text, object_pairs_hook=_mapping if unique else None, parse_int=_whole, parse_float=_number, parse_constant=_constant)
     except _Refused as error:
@@ -68,11 +70,6 @@ def decode_json(
     if _LONE.search(text) or ("\\u" in text and _LONE.search(json.dumps(data, ensure_ascii=False))):
         raise ParseError(what, "half of a surrogate pair", "Unicode")
     return data
-
-
-def values_within(most_bytes: int) -> int:
-    """How many values a text of JSON may have that may have so many bytes."""
-    return most_bytes * _GROWTH // _BYTES_OF_VALUE
 
 
 def values_of(text: typing.Union[str, bytes]) -> int:
