@@ -56,7 +56,7 @@ def test_what_a_node_says_behind_its_answer_drives_no_terminal(tmp_path: pathlib
 @pytest.mark.processes
 def test_an_answer_that_is_too_large_is_the_error_of_its_node(tmp_path: pathlib.Path) -> None:
     output = play(tmp_path, "print('{\"msg\": \"' + 'x' * (17 * 2**20) + '\"}')", ignore_unreachable=True)
-    assert "worker-1 answered with 17825" in output and "expected 16777216 at most" in output and "xxxxx" not in output
+    assert "worker-1 answered with 17825" in output and "expected 131072 at most" in output and "xxxxx" not in output
 
 
 @pytest.mark.parametrize(
