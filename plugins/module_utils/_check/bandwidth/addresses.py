@@ -10,6 +10,7 @@ import typing
 
 from ..._model.bandwidth import RdmaPod
 from ..._model.intent import Fabric
+from ..._model.text import folded
 
 
 def why_outside(fabric: Fabric, address: str) -> str:
@@ -40,6 +41,5 @@ def announced_twice(pods: typing.Iterable[RdmaPod]) -> typing.Dict[str, str]:
     for address, its in of.items():
         for pod in its if len(its) > 1 else ():
             others = [f"the pod {other.name} on {other.node}" for other in its if other is not pod]
-            more = f" and {len(others) - 2} more" if len(others) > 2 else ""
-            told[pod.name] = f"it announces the address {address}, and so does {', '.join(others[:2])}{more}"
+            told[pod.name] = f"it announces the address {address}, and so does {folded(others, 2)}"
     return told

@@ -14,6 +14,7 @@ import typing
 
 from ..._model.findings import UNKNOWN, WARN, Finding
 from ..._model.nccl import NcclChoice, NcclLog, NcclProcess, NcclRank, NcclRoute
+from ..._model.text import folded, number_of
 from ..._model.tuning import NodeTuning, Roce
 from ..._model.tuning_rows.row import fits
 from ..._model.tuning_rows.table import BY_NAME
@@ -116,8 +117,7 @@ def _hcas(route: NcclRoute, process: NcclProcess) -> typing.List[str]:
 
 def _named(names: typing.Iterable[str]) -> str:
     """The first ones of many, for the reader."""
-    found = list(dict.fromkeys(names))
-    return ", ".join(found[:_NAMED]) + (f" and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
+    return folded(list(dict.fromkeys(names)), _NAMED)
 
 
 def _without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
@@ -271,7 +271,7 @@ def _traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) 
         said = process.environment.get("NCCL_IB_TC")
         tuning = seen.tunings.get(process.host)
         by_node = {reading.value for reading in tuning.rows.get("roce_traffic_class", ())} if tuning else set()
-        if said is not None and _number(said) is not None and (_number(said) or 0) >> 2 != seen.roce.dscp:
+        if said is not None and number_of(said) is not None and (number_of(said) or 0) >> 2 != seen.roce.dscp:
             wrong[process.host] = f"NCCL_IB_TC={said}"
         elif said is None and by_node and str(wanted) not in by_node:
             wrong[process.host] = "NCCL_IB_TC not set, and none on the node"
@@ -287,7 +287,7 @@ def _queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) ->
     if seen.roce is None or not fast:
         return
     few = {process.host: process.environment.get("NCCL_IB_QPS_PER_CONNECTION", "1, NCCL's own") for process in processes}
-    few = {host: said for host, said in few.items() if (_number(said.partition(",")[0]) or 0) < 2}
+    few = {host: said for host, said in few.items() if (number_of(said.partition(",")[0]) or 0) < 2}
     if few:
         why = "A connection has one queue pair: one flow, which goes over one of the links between switches, and does not fill a fast link on each host."
         remedy = "Set NCCL_IB_QPS_PER_CONNECTION=4 or 8; with adaptive routing in the switches compare with 1."
@@ -334,7 +334,3 @@ def _nothing(subject: str) -> Finding:
     )
     remedy = "Run sendrecv_perf over one rail, from the GPU beside it: as slow as that is the way from GPU to HCA; else compare the rails one by one."
     return Finding("collectives.cause", subject, UNKNOWN, "none found", "a cause", why, remedy)
-
-
-def _number(text: str) -> typing.Optional[int]:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -12,8 +12,11 @@ import typing
 
 from ..._model.findings import WARN, Finding
 from ..._model.hca import Hca, NodeHcas
+from ..._model.text import folded
 
 _CHECK = "discover.numa"
+#: nodes that are named
+_NAMED = 4
 #: PCI address, vendor and device
 _Place = typing.Tuple[str, str, str]
 _HARM = "Where the word is wrong, pods and ranks get CPUs of the other socket, and each transfer crosses between the sockets."
@@ -33,7 +36,7 @@ def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
             continue
         (usual, most), (_second, next_most) = counts.most_common(2)
         if most == next_most:
-            shown = ", ".join(f"{number} on {_some([name for name, hca in hcas.items() if _numa(hca) == number])}" for number in sorted(counts))
+            shown = ", ".join(f"{number} on {folded([name for name, hca in hcas.items() if _numa(hca) == number], _NAMED)}" for number in sorted(counts))
             why = f"BIOS: it says of the HCA at {address} that it is on several NUMA nodes, and no word is the usual one. {_HARM}"
             yield Finding(_CHECK, address, WARN, f"NUMA node {shown}", "the same NUMA node on nodes of one kind", why, _REMEDY)
             continue
@@ -45,7 +48,3 @@ def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
 
 def _numa(hca: Hca) -> int:
     return -1 if hca.pci is None or hca.pci.numa_node is None else hca.pci.numa_node
-
-
-def _some(names: typing.Sequence[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

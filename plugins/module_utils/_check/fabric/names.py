@@ -9,6 +9,7 @@ import typing
 
 from ..._model.fabric import SeenSubnet, SeenTopology, Topology
 from ..._model.hca import NodeHcas
+from ..._model.text import folded
 
 TOOLS = "sminfo, saquery, ibnetdiscover, iblinkinfo and ibqueryerrors of the package infiniband-diags"
 
@@ -54,7 +55,7 @@ class Names:
 
 def some(items: typing.Sequence[str]) -> str:
     """The first few of many, and how many more there are."""
-    return ", ".join(items[:MOST]) + (f" and {len(items) - MOST} more" if len(items) > MOST else "")
+    return folded(items, MOST)
 
 
 def words_of_ports(world: FabricFacts) -> str:

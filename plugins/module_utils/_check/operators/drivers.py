@@ -29,6 +29,7 @@ from ..._model.intent import Intent
 from ..._model.operators import OperatorsSeen
 from ..._model.platform import ObservedPlatform
 from ..._model.profiles import NIC_POLICY, needs_nic_policy
+from ..._model.text import folded
 
 CHECK, KERNELS = "operators.driver", "operators.driver_kernels"
 _EXPECTED = "an image that fits the kernel, and what it takes to load it"
@@ -41,6 +42,8 @@ _SUBSCRIBED = {"rhel": "subscription-manager status", "sles": "SUSEConnect --sta
 _NVIDIA = ("nvcr.io/nvidia",)
 #: what the driver container of the HCAs takes out of the kernel
 _RELOADED = "mlx5_core"
+#: nodes that are named
+_NAMED = 10
 #: what a policy calls it: keys for a precompiled driver and for package repositories
 _KEYS = {
     NIC: ("spec.ofedDriver.forcePrecompiled", "spec.ofedDriver.repoConfig.name"),
@@ -315,15 +318,11 @@ def _default_routes(
             f"Lead the default route over another NIC (ip route show default), or {_OWN[policy.kind]}. Else let one node go first, with its console at hand: "
             "after the reload, ip route show default must show the same again."
         )
-        yield Finding(CHECK, subject, WARN, _some(cut), expected, why, remedy)
+        yield Finding(CHECK, subject, WARN, folded(cut, _NAMED), expected, why, remedy)
     if unsure:
         why = f"The routes of these nodes could not be read. The driver container reloads {_RELOADED}, and they have interfaces of it."
         remedy = f"Run ip route show default and ip -6 route show default on {unsure[0]} by hand. See platform.node for why they could not be read."
-        yield Finding(CHECK, subject, WARN, f"not known of {_some(unsure)}", expected, why, remedy)
-
-
-def _some(items: typing.Sequence[str]) -> str:
-    return ", ".join(items[:10]) + (f" and {len(items) - 10} more" if len(items) > 10 else "")
+        yield Finding(CHECK, subject, WARN, f"not known of {folded(unsure, _NAMED)}", expected, why, remedy)
 
 
 def _kernels(policy: DriverPolicy, pools: typing.Sequence[_Pool]) -> Finding:

@@ -17,11 +17,14 @@ from ...._model.host import HOST_KINDS, HostConfig
 from ...._model.intent import ClusterIntent
 from ...._model.kubernetes import ClusterNode
 from ...._model.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
+from ...._model.text import folded
 from ...controllers.gate import Stand, closed, pauses
 from ...controllers.sriov_operator import Turn, changes, firmware_changes, held_pods, holds_back, leaves, machine_pool_of, pools_of, turn_of, wanted_of
 from .machine_config import Machines, merge
 
 Names = typing.Container[str]
+#: pods that are named
+_NAMED = 5
 #: what an action does to a node, and what rdma_cluster.disruption allows
 _RANK: typing.Dict[str, int] = {"nothing": 0, "configure": 0, "none": 0, "drain": 1, "reboot": 2}
 #: kinds without which it is not known what the operator will do; the others only say what is in its way
@@ -269,10 +272,10 @@ def _disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterIntent)
         remedy = f"When the nodes may go down, set rdma_cluster.disruption to {_needed(planned)}; else undo what is named beside 'measured'."
         return Finding("network.disruption", subject, FAIL, measured, expected, why, remedy)
     if node.pods and not planned.drains and not node.rolled_by:
-        why = f"disableDrain is true, so nobody asks the pods that hold virtual functions: {_some(node.pods)} lose them while they run."
+        why = f"disableDrain is true, so nobody asks the pods that hold virtual functions: {folded(node.pods, _NAMED)} lose them while they run."
         return Finding("network.disruption", subject, WARN, measured, expected, why, "End these pods first, or set disableDrain to false.")
     if node.lost:
-        why = f"The drain deletes pods that no controller makes again: {_some(node.lost)}."
+        why = f"The drain deletes pods that no controller makes again: {folded(node.lost, _NAMED)}."
         return Finding("network.disruption", subject, WARN, measured, expected, why, "Save them first, if they matter.")
     return ok("network.disruption", subject, measured, expected)
 
@@ -325,7 +328,3 @@ def _course(pool: PoolPlan) -> str:
     at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at a time"
     once = ", rolled once" if pool.machines else ""
     return f"{len(pool.nodes)} nodes, {at_once}, in {pool.waves} {'wave' if pool.waves == 1 else 'waves'}{once}; {pool.limit}"
-
-
-def _some(names: typing.Sequence[str], most: int = 5) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
