@@ -22,7 +22,7 @@ from .._parse.pods.host import Host, host, throttled
 from .._render import commands
 from .._schedule.layers import MOST_PAIRS
 from .._schedule.measurements import queue_pairs
-from .._schedule.wider import wider
+from .._schedule.wider import widened, wider
 from .observer_of import observer_of
 from .pods import PROBE_LIMIT, Plan, Pods, Say
 from .two_ends import both, failure_of, line_of
@@ -133,8 +133,7 @@ class Layers:
         # with commands and no figure, that many do not work here
         if found is None or amount is None or (found.average_gbps is None and found.commands):
             return self._fabric
-        pods = dataclasses.replace(self._fabric.pods, queue_pairs=amount.queue_pairs, message_bytes=amount.message_bytes, iterations=amount.iterations)
-        return dataclasses.replace(self._fabric, pods=pods)
+        return widened(self._fabric, amount)
 
     # on the host
 

@@ -52,7 +52,7 @@ from .._schedule.measurements import (
 )
 from .._schedule.narrowing import Narrowing
 from .._schedule.ways import Ways
-from .._schedule.wider import Amount
+from .._schedule.wider import Amount, widened
 from .counted import NO_COUNTERS, Counters
 from .layers import Layers
 from .pods import Plan, Pods, Say, workers
@@ -329,7 +329,7 @@ class Bench:
         """The results of a step, with those of a second measurement where a pair is too slow. The orders of a pair run one after the other."""
         if self._too_slow is None:
             return list(measured)
-        found = self._too_slow.of(measured)
+        found = self._too_slow.choose(measured)
         results = [pair for pair, _amount in found]
         numbers: typing.Dict[typing.FrozenSet[typing.Any], typing.List[int]] = {}
         for number, (pair, amount) in enumerate(found):
@@ -352,8 +352,7 @@ class Bench:
         if amount is None:
             return pair
         client, server = usable[pair.client_end], usable[pair.server_end]
-        pods = dataclasses.replace(fabric.pods, queue_pairs=amount.queue_pairs, message_bytes=amount.message_bytes, iterations=amount.iterations)
-        found, wide = Wider(amount.queue_pairs, amount.message_bytes), dataclasses.replace(fabric, pods=pods)
+        found, wide = Wider(amount.queue_pairs, amount.message_bytes), widened(fabric, amount)
         # as all attempts of the first figure
         end = self._clock() + most_seconds_of_a_pair(fabric)
         for left in reversed(range(ATTEMPTS)):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from .._model.intent import Fabric
@@ -55,6 +56,12 @@ def wider(fabric: Fabric, queue_pairs: typing.Optional[int]) -> typing.Optional[
             if messages >= FEWEST_MESSAGES or factor == 1:
                 return Amount(many, larger, max(FEWEST_MESSAGES, messages))
     return None
+
+
+def widened(fabric: Fabric, amount: Amount) -> Fabric:
+    """Return the fabric with what a pair is measured with once more, as if the intent said so."""
+    pods = dataclasses.replace(fabric.pods, queue_pairs=amount.queue_pairs, message_bytes=amount.message_bytes, iterations=amount.iterations)
+    return dataclasses.replace(fabric, pods=pods)
 
 
 def _memory(fabric: Fabric) -> int:

@@ -168,7 +168,7 @@ def _evidence(ground: Ground, ways: Ways, pairs: typing.Iterable[PairResult], fi
 
 
 def too_slow(fabric: Fabric, pods: typing.Sequence[RdmaPod], seen: Facts = NOTHING) -> TooSlow:
-    """What tells, as a fabric is measured, which pairs are to be measured once more with more queue pairs."""
+    """Return what chooses, while a fabric is measured, the pairs that are measured once more with more queue pairs."""
     return TooSlow(_ground(fabric, seen, pods))
 
 

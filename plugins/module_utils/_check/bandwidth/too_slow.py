@@ -24,8 +24,8 @@ class TooSlow:
         #: by end and what it does there: how many of its pairs stayed too slow
         self._stayed: typing.Dict[typing.Tuple[int, str, str], int] = collections.Counter()
 
-    def of(self, pairs: typing.Sequence[PairResult]) -> typing.List[typing.Tuple[PairResult, typing.Optional[Amount]]]:
-        """Each pair, with what it is to be measured with; None for those that are not.
+    def choose(self, pairs: typing.Sequence[PairResult]) -> typing.List[typing.Tuple[PairResult, typing.Optional[Amount]]]:
+        """Return each pair with what it is measured with once more; None for those that are not.
 
         A pair one of whose ends has had ``ENOUGH`` others that stayed too slow says so itself: more queue pairs would tell nothing new.
         """
