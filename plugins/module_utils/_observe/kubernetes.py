@@ -21,7 +21,7 @@ from .._model.kubernetes import CommandResult, Container
 from .._model.operand import one_line, part_of_path
 from .._model.text import folded
 from .._parse.kubernetes.core import status_message
-from .._parse.kubernetes.no_answer import cause_of
+from .._parse.kubernetes.no_answer import UNTRUSTED, cause_of
 from .._parse.kubernetes.refusal import explain
 from .._parse.kubernetes.resource import title_of
 from .._parse.limits import MIB, decode_answer, decode_json, values_of
@@ -218,7 +218,7 @@ class ApiError(RdmaError):
 
 def _remedy(status: int, text: str) -> str:
     """What helps against what the server, or the way to it, says."""
-    if status == 0 and ("CERTIFICATE_VERIFY_FAILED" in text or "is not trusted" in text):
+    if status == 0 and any(words in text for words in UNTRUSTED):
         return "The server is not the one that the kubeconfig trusts: take the certificate authority of this cluster, or the right server"
     if status == 0:
         return "Check the kubeconfig (or the variables K8S_AUTH_*), and whether the API server runs"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import typing
 
+from .._parse.kubernetes.no_answer import UNTRUSTED
 from .kubernetes import ApiError, Clock, Cluster, Resource
 
 T = typing.TypeVar("T")
@@ -18,7 +19,7 @@ AWAY = 600.0
 #: seconds between two attempts: the first pause, and the longest
 FIRST, LONGEST = 1.0, 15.0
 #: of refusals with a status of 5xx, what stays so: the eviction API names two PodDisruptionBudgets in this way
-_FINAL = ("more than one PodDisruptionBudget", "CERTIFICATE_VERIFY_FAILED", "is not trusted")
+_FINAL = ("more than one PodDisruptionBudget", *UNTRUSTED)
 
 
 def passes(error: ApiError, method: str, path: str) -> bool:

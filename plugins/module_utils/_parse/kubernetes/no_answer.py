@@ -8,6 +8,8 @@ import re
 
 #: characters of a message that are looked at
 _MOST = 4000
+#: of a server that shows another certificate: in the words of Python's ssl, and in ours
+UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "is not trusted")
 #: the server that is meant; a proxy on the way has none of its own
 _SERVER = re.compile(r"(HTTPS?)Connection(?:Pool)?\(host='([^']{1,253})', port=(\d{1,5})", re.ASCII)
 _UNTRUSTED = re.compile(r"certificate verify failed(?:: ([^(\n]{1,200}))?")
