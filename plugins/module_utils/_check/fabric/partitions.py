@@ -40,7 +40,7 @@ def check_partitions(fabric: Fabric, membership: Membership) -> typing.List[Find
     if not apart:
         return []
     ports = [port for found in apart.values() for port in found]
-    told = "; ".join(f"{port.name} has {_words(keys)}" for keys, found in apart.items() for port in found[:_MOST])
+    told = "; ".join([f"{port.name} has {_words(keys)}" for keys, found in apart.items() for port in found[:_MOST]][:_MOST])
     why = f"Subnet manager: {told}, and the usual keys are {_words(usual)}, so packets between them are dropped."
     remedy = f"Make these ports full members of the partition of the others: {_remedy(ports)}"
     return [Finding(_CHECK, fabric.name, FAIL, f"{len(ports)} of {count} ports do not meet all others", _EXPECTED, why, remedy)]
