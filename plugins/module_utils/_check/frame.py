@@ -61,8 +61,7 @@ class StageContext:
 
 def ground_of(start: RunStart) -> validate.Facts:
     """What the intent is judged by where stage validate itself did not look."""
-    of_variables = {name: getattr(start, name) for name in ("images", "strict_images", "mistyped", "origins")}
-    return validate.Facts(start.nodes, start.variables, **of_variables)
+    return validate.Facts(start.nodes, start.variables, images=start.images, strict_images=start.strict_images, mistyped=start.mistyped, origins=start.origins)
 
 
 def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> typing.Optional[Record]:

@@ -8,6 +8,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import partitions
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.partitions import shared
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, ObservedTopologies
@@ -55,6 +56,13 @@ def test_two_limited_members_do_not_meet_each_other() -> None:
     (finding,) = findings((FULL,), mlx5_0=(LIMITED,), mlx5_1=(LIMITED,))
     assert finding.measured == "2 of 8 ports do not meet all others"
     assert "worker-1 mlx5_0 has 0x7fff (limited); worker-1 mlx5_1 has 0x7fff (limited)" in finding.why
+
+
+def test_of_many_partitions_the_first_ports_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "_MOST", 2)
+    (finding,) = findings((FULL,), **{device: (f"0x800{number}",) for number, device in enumerate(MEMBERS, 1)})
+    assert finding.measured == "4 of 8 ports do not meet all others"
+    assert "mlx5_0 has 0x8001; worker-1 mlx5_1 has 0x8002, and the usual" in finding.why
 
 
 def test_limited_members_alone() -> None:

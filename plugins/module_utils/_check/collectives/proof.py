@@ -118,7 +118,7 @@ def count_rows(run: NcclTests, proof: Proof) -> typing.Tuple[NcclTestRow, ...]:
 
 
 def _figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
-    """Are the figures those of a whole run, and are the values right?"""
+    """Judge whether the figures are those of a whole run, and its values right."""
     expected = "a whole run, and no wrong value"
     wrong = sum(figure.wrong or 0 for row in run.rows for figure in row.figures) or run.out_of_bounds or 0
     if wrong:
@@ -300,7 +300,7 @@ def _of_verdicts(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterator[F
 
 
 def _leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
-    """Does each channel leave each node over the network?"""
+    """Name the channels that do not leave each node over the network."""
     nodes, hosts = count_nodes(communicator), {rank.host for rank in communicator.ranks}
     if nodes < 2:
         return
@@ -318,7 +318,7 @@ def _leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
 
 
 def _rails(log: NcclLog, wanted: Wanted) -> typing.Iterator[Finding]:
-    """Does each host use each rail of the run?"""
+    """Name the rails of the run that a host does not use."""
     processes = {(process.host, process.pid): process for process in log.processes}
     used: typing.Dict[str, typing.Dict[str, None]] = {}
     for communicator in log.communicators:
