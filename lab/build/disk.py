@@ -68,6 +68,8 @@ def disk(umad2sim: pathlib.Path, sealed: bool) -> pathlib.Path:
         plugins.mkdir(parents=True)
         for path in (*(work / "usr/lib/cni").iterdir(), *binaries[1:]):
             shutil.copy2(path, plugins)
+        # in its place is what has the calls wait for each other
+        (plugins / "multus").rename(plugins / "multus.program")
         shutil.copytree(GUEST / "root", work, dirs_exist_ok=True)
         if not sealed:
             fabric.install(work, umad2sim)

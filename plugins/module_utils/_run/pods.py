@@ -42,8 +42,10 @@ from .watch import Change, WatchFeed
 Say = typing.Callable[[str], None]
 
 SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), FABRIC_LABEL])
-#: seconds of the look into a pod
+#: seconds of the look into a pod, at least
 PROBE_LIMIT = 30
+#: the part of ``pod_seconds`` that the look into a pod may take: who waits longer for pods has slower nodes
+_LOOK_PART = 0.2
 #: seconds after which a pod that does not go is looked at: does its node live
 LOST_SECONDS = 15.0
 #: attempts of that look whose connection broke: the node may be lost, and not the API server
@@ -465,7 +467,9 @@ class Pods:
         failure = failure_of(greeting)
         if failure is not None:
             failure = self.fate(item) or failure
-            return dataclasses.replace(item, error=f"no look into the pod: {failure.evidence}", cause=failure.kind)
+            silent = failure.kind == "hang"
+            evidence = f"its shell said nothing for {self._look_seconds:.0f} s" if silent else failure.evidence
+            return dataclasses.replace(item, error=f"no look into the pod: {evidence}", cause="silent" if silent else failure.kind)
         probe = pod_probe.parse(greeting.output)
         device, problem = None, ""
         try:
@@ -506,7 +510,7 @@ class Pods:
         """
         for left in reversed(range(_LOOKS)):
             try:
-                greeting = self.shell(item, pci).wait(PROBE_LIMIT)
+                greeting = self.shell(item, pci).wait(self._look_seconds)
                 failure = failure_of(greeting)
                 if not left or failure is None or failure.kind != "exec_lost":
                     break
@@ -515,6 +519,11 @@ class Pods:
                     raise
             self.await_api()
         return greeting
+
+    @property
+    def _look_seconds(self) -> float:
+        """Limit of the look into a pod."""
+        return max(PROBE_LIMIT, _LOOK_PART * self._plan.pod_seconds)
 
     def _shared_function(self, fabric: Fabric, node: str) -> typing.Optional[str]:
         """PCI address of the one function whose RDMA device all pods of a node share; the interface in the pod has none of its own."""

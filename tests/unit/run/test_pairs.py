@@ -192,11 +192,12 @@ def run(
     api: typing.Union[typing.Any, Api, Plain],
     nodes: typing.Tuple[str, ...] = ("a", "b"),
     rails: typing.Optional[typing.Dict[str, typing.Any]] = None,
+    pod_seconds: float = 60.0,
     **changes: typing.Any,
 ) -> typing.Tuple[BandwidthFacts, typing.List[str]]:
     lines: typing.List[str] = []
     intent = parse_intent([{**FABRIC, **changes}])
-    plan = Plan(intent.fabrics, intent.cluster, nodes, rails or {}, parallel=2, pod_seconds=60.0)
+    plan = Plan(intent.fabrics, intent.cluster, nodes, rails or {}, parallel=2, pod_seconds=pod_seconds)
     return Bench(typing.cast(Cluster, api), plan, Clock(), lambda seconds: None, lines.append).run(), lines
 
 
@@ -840,6 +841,16 @@ def test_a_node_that_dies_is_heard_of_at_once_and_asked_no_more() -> None:
         ("b", "a"): "",
         **dict.fromkeys((("a", "c"), ("c", "a"), ("b", "c"), ("c", "b")), told),
     }
+
+
+@pytest.mark.parametrize(("pod_seconds", "seconds"), [(60.0, 30), (900.0, 180)])
+def test_a_pod_whose_shell_says_nothing_is_not_accused_of_dropped_packets(pod_seconds: float, seconds: int) -> None:
+    class Silent(Api):
+        def greeting(self, pod: str, node: str) -> CommandResult:
+            return CommandResult("shell", None, "", True, 30.0) if node == "b" else super().greeting(pod, node)
+
+    facts, _lines = run(Silent(), pod_seconds=pod_seconds)
+    assert [(pod.cause, pod.error) for pod in facts.pods if pod.error] == [("silent", f"no look into the pod: its shell said nothing for {seconds} s")]
 
 
 def test_a_pod_that_goes_while_it_is_looked_into_is_named_as_gone() -> None:

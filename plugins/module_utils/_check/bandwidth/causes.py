@@ -121,6 +121,10 @@ CAUSES: typing.Dict[str, Cause] = {
         "Two pods with one address: see the allocations of the IPAM plugin, as kubectl get ippools -A shows them, and end what else uses the range. "
         "Else find out who changed the annotation k8s.v1.cni.cncf.io/network-status of the pod: only multus and the kubelet of its node should write it.",
     ),
+    "silent": Cause(
+        "The shell in the pod did not answer in time: its node is overloaded, or the kubelet does not carry the stream of kubectl exec.",
+        f"See whether kubectl exec -n {NAMESPACE} POD -- true ends while the stage runs, and the load of the node. Raise bandwidth_pod_seconds for slow nodes.",
+    ),
     "unschedulable": Cause(
         "No pod of ours fits on the node.",
         "A taint: pods.tolerations. Too few CPUs or too little memory: pods.cpu, pods.memory. No free virtual function: end the pods that hold them.",
