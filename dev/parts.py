@@ -23,7 +23,7 @@ PAGE = ROOT / "CONTRIBUTING.md"
 ALONE, BESIDE, LAB, MEANWHILE, END = "alone", "beside", "lab", "meanwhile", "end"
 
 #: tests on the lab that want something built or started before them, that leave the lab without an operator, or that need no lab; the others run in one go
-APART = ("hca", "jobs", "machine_config", "nvidia", "olm", "teardown")
+APART = ("hca", "jobs", "machine_config", "nvidia", "olm", "second_run", "teardown")
 _NOT_THOROUGH = ("-m", "not thorough")
 _THOROUGH = ("-m", "thorough")
 _SLOWEST = ("--durations", "20")
@@ -196,6 +196,8 @@ PARTS = (
         LAB,
         _UNFRAMED,
     ),
+    Part("a second run", TEST, _pytest(*_on_lab("second_run"), *_NOT_THOROUGH), ("tests/lab/test_second_run.py: without what only measures",), LAB),
+    Part("a second run of all stages", ALL, _pytest(*_on_lab("second_run"), *_THOROUGH), ("tests/lab/test_second_run.py, what is slow",), LAB),
     Part(
         "tests on the lab",
         TEST,

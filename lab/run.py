@@ -17,14 +17,14 @@ def run(
     env: typing.Optional[typing.Mapping[str, str]] = None,
     cwd: typing.Optional[pathlib.Path] = None,
     stdin: typing.Union[str, typing.IO[bytes], None] = None,
-    limit: float = 900,
+    limit: float = 3600,
     remedy: str = "read the output above; the command can be run again by hand",
 ) -> str:
     """Run to the end and return stdout.
 
     :param env: added to the environment
     :param stdin: text, or an open stream
-    :param limit: seconds
+    :param limit: seconds; beside tests on a slow machine a build takes many times what it takes alone
     :raises StepError: exit code other than 0, or limit reached; with the end of the output
     """
     words = [str(word) for word in argv]

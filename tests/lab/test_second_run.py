@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""site.yml on a cluster that it has set up before."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Lab
+
+SITE = "site.yml"
+#: the stages that change something; what follows them measures between pods of its own, which takes half of a run
+CHANGING = ("validate", "discover", "fabric", "reachability", "platform", "tuning", "operators", "network", "virtual_functions", "host")
+#: hosts of the play recap
+HOSTS = ("localhost", "worker-1", "worker-2")
+#: of a whole run, on a slow machine
+SECONDS = 3600.0
+
+
+def test_a_second_run_up_to_the_first_measurement_changes_nothing(lab: Lab) -> None:
+    run = lab.playbook(SITE, "--tags", ",".join(CHANGING), seconds=SECONDS)
+    assert run.code == 0, run.end
+    assert {host: run.recap(host, "changed") for host in HOSTS} == dict.fromkeys(HOSTS, 0), run.end
+    assert set(run.records) >= set(CHANGING)
+    assert [finding for stage in CHANGING for finding in run.findings(stage, "fail", "unknown")] == []
+
+
+@pytest.mark.thorough
+def test_a_second_run_of_all_stages_changes_nothing_and_is_green(lab: Lab) -> None:
+    run = lab.playbook(SITE, seconds=SECONDS)
+    assert run.code == 0, run.end
+    assert {host: run.recap(host, "changed") for host in HOSTS} == dict.fromkeys(HOSTS, 0), run.end
