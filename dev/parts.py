@@ -163,10 +163,10 @@ PARTS = (
     ),
     Part("ansible-test, the rest", ALL, (PYTHON, "-m", "dev.sanity", ALL), _releases(ALL)),
     Part(
-        "benchmarks at their smallest size",
+        "slow tests that start processes",
         ALL,
         (PYTHON, "-m", "dev.unit", "-m", "processes and thorough", *_processes()),
-        ("tests/unit: those with the markers processes and thorough, which start a benchmark",),
+        ("tests/unit: those with the markers processes and thorough, the benchmarks at their smallest size among them",),
     ),
     Part(
         "many drawn faults",

@@ -43,6 +43,7 @@ def play(folder: pathlib.Path, playbook: pathlib.Path, variables: typing.Dict[st
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_the_list_is_written_once_and_anew_where_the_intent_changes(tmp_path: pathlib.Path) -> None:
     helm = tmp_path / "helm"
     helm.write_text(HELM.format(folder=tmp_path), encoding="utf-8")

@@ -140,6 +140,7 @@ def test_nodes_that_show_nothing_of_ours_are_proven_and_nothing_is_changed(site:
     assert set(re.findall(r"changed=(\d+)", said)) == {"0"}, said
 
 
+@pytest.mark.thorough
 def test_what_ssh_has_left_is_named_with_the_command_and_so_is_who_could_not_be_asked(site: Site, intent: typing.Any) -> None:
     left = leave_a_drop_in(site)
     (site.host / RECORD).parent.mkdir(parents=True)
@@ -155,6 +156,7 @@ def test_what_ssh_has_left_is_named_with_the_command_and_so_is_who_could_not_be_
     assert left.exists() and site.mark.exists() and site.nothing_is_left()
 
 
+@pytest.mark.thorough
 def test_check_mode_tells_it_of_the_nodes_on_which_a_teardown_does_nothing(site: Site, intent: typing.Any) -> None:
     left = leave_a_drop_in(site)
     site.hosts["worker-3"] = FAR
@@ -166,6 +168,7 @@ def test_check_mode_tells_it_of_the_nodes_on_which_a_teardown_does_nothing(site:
     assert code == 0, said
 
 
+@pytest.mark.thorough
 def test_without_observers_the_rest_is_taken_back_and_each_node_says_why(site: Site, intent: typing.Any) -> None:
     code, said = site.play("linerate.rdma.teardown", **intent, rdma_observers_image="")
     assert code != 0 and site.mark.exists() and site.nothing_is_left()

@@ -132,6 +132,7 @@ def test_from_nothing_to_a_file_that_validate_refuses_until_it_is_filled_in(site
     assert "there is an intent already" in said and "changed=0" in said
 
 
+@pytest.mark.thorough
 def test_a_file_that_is_no_intent_is_not_overwritten(site: Site) -> None:
     target = site.folder / "mine.yml"
     target.write_text("mine\n", encoding="utf-8")
@@ -140,6 +141,7 @@ def test_a_file_that_is_no_intent_is_not_overwritten(site: Site) -> None:
     assert target.read_text(encoding="utf-8") == "mine\n"
 
 
+@pytest.mark.thorough
 def test_without_the_cluster_and_a_node_it_proposes_what_it_can(site: Site, api: FakeApi) -> None:
     api.stop()
     (site.folder / "worker-2").rename(site.folder / "gone")

@@ -154,6 +154,7 @@ def test_check_then_set_then_again(site: Site) -> None:
     assert "changed=0" in again and site.facts.read("nic_firmware_settings", NODE).value["settings"] == {}, again  # type: ignore[union-attr]
 
 
+@pytest.mark.thorough
 def test_what_can_not_be_set_is_kept_with_its_cause(site: Site) -> None:
     site.node.set(FIRST, ATS_ENABLED=["False(0)", "True(1)", "True(1)", True])
     said = site.play()
@@ -173,6 +174,7 @@ def test_the_operator_sets_its_own_cards_and_the_node_does_not(site: Site) -> No
     assert "changed=0" in again and [one["action"] for one in site.facts.value("nic_templates")["applied"]] == ["unchanged"], again
 
 
+@pytest.mark.thorough
 def test_the_operator_gets_no_template_while_the_cluster_does_not_bear_a_reboot(site: Site) -> None:
     """One gate for each who reboots nodes: another node of the fabric is away."""
     site.world.with_the_operator()
@@ -184,6 +186,7 @@ def test_the_operator_gets_no_template_while_the_cluster_does_not_bear_a_reboot(
     assert plan is not None and "worker-2: not Ready, or cordoned, so that no other node may go" in str(plan.error), said
 
 
+@pytest.mark.thorough
 def test_the_operator_is_not_asked_where_nodes_may_not_reboot(site: Site) -> None:
     site.world.with_the_operator()
     site.cluster["disruption"] = "drain"
@@ -192,6 +195,7 @@ def test_the_operator_is_not_asked_where_nodes_may_not_reboot(site: Site) -> Non
     assert [one["action"] for one in site.facts.value("nic_templates")["applied"]] == ["created"] and site.stored() == "True(1)", said
 
 
+@pytest.mark.thorough
 def test_a_card_that_never_gets_there_is_left_with_its_cause(site: Site) -> None:
     site.world.with_the_operator()
     site.world.reason = "PendingReboot"

@@ -184,6 +184,7 @@ def test_a_health_check_that_a_killed_run_has_paused_goes_on(site: Site, monkeyp
     assert left["spec"]["pauseRequests"] == ["an upgrade"], "what others have asked for stays"
 
 
+@pytest.mark.thorough
 def test_kernel_arguments_take_the_same_reset_and_the_look_after_it_proves_them(site: Site) -> None:
     site.cluster["host"] = {"kernel_arguments": ["iommu=pt"]}
     seen = {name: {"missing": ["iommu=pt"] if name == "worker-2" else [], "refusal": "", "boot": f"boot-{name}"} for name in NODES[:2]}
@@ -195,6 +196,7 @@ def test_kernel_arguments_take_the_same_reset_and_the_look_after_it_proves_them(
     assert any("kernel argument iommu=pt set (now absent), by its boot loader" in line for line in done["plan"])
 
 
+@pytest.mark.thorough
 def test_machine_configs_of_the_intent_take_the_same_reboot(site: Site) -> None:
     site.cluster["host"] = {"memlock": {"by": "machine_config", "limit_gib": 8}}
     role = "machineconfiguration.openshift.io/role"
