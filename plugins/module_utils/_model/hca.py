@@ -11,7 +11,8 @@ import dataclasses
 import typing
 
 from .boundary.devices import Device, HardwareAddress, Interface, PciAddress, PciId, RdmaDevice
-from .boundary.fabric import Guid, Lanes, Lid, LinkGbps, Payload, PcieSpeed, PKey
+from .boundary.fabric import MOST_PKEYS, Guid, Lanes, Lid, LinkGbps, Payload, PcieSpeed, PKey
+from .boundary.form import Bound
 from .boundary.words import Version, Word
 
 #: of a device or a port that nobody has given one
@@ -123,7 +124,7 @@ class Port:
     lid: typing.Optional[Lid] = None
     sm_lid: typing.Optional[Lid] = None
     guid: typing.Optional[Guid] = None
-    pkeys: typing.Tuple[PKey, ...] = ()
+    pkeys: typing.Annotated[typing.Tuple[PKey, ...], Bound("partition keys", MOST_PKEYS)] = ()
     mtu: typing.Optional[int] = None
 
     @property

@@ -13,7 +13,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.check 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.partitions import shared
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, ObservedTopologies
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
 
 from . import fabric_world as world
 
@@ -75,3 +76,9 @@ def test_limited_members_alone() -> None:
 def test_what_two_ports_share() -> None:
     assert shared((LIMITED, OTHER), (FULL, "0x0001")) == ("0x8001", FULL)
     assert shared((LIMITED,), (LIMITED,)) == ()
+
+
+@pytest.mark.parametrize(("keys", "words"), [(["", FULL], "a partition key"), ([FULL] * 1025, "at most 1024 partition keys")])
+def test_keys_of_a_port_that_can_not_be_true_are_refused(keys: typing.List[str], words: str) -> None:
+    with pytest.raises(LoadError, match=words):
+        load(Port, {"number": 1, "pkeys": keys})

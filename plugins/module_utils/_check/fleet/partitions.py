@@ -39,8 +39,15 @@ def apart(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typin
 
 def shared(one: typing.Iterable[str], other: typing.Iterable[str]) -> typing.Tuple[str, ...]:
     """Return the keys of partitions in which two ports with these keys meet, as full members have them: ``0xffff``."""
-    others = tuple(other)
-    return tuple(sorted({f"0x{_base(mine) | _FULL:04x}" for mine in one for theirs in others if _meet(mine, theirs)}))
+    full, known = _members(one)
+    others_full, others_known = _members(other)
+    return tuple(f"0x{base | _FULL:04x}" for base in sorted(known & others_known & (full | others_full)))
+
+
+def _members(keys: typing.Iterable[str]) -> typing.Tuple[typing.Set[int], typing.Set[int]]:
+    """Partitions of a port with these keys, by the lower 15 bits: those of which it is a full member, and all."""
+    numbers = {int(key, 16) for key in keys}
+    return {number & _BASE for number in numbers if number & _FULL}, {number & _BASE for number in numbers}
 
 
 def _meet(one: str, other: str) -> bool:
