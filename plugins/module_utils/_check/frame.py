@@ -15,6 +15,7 @@ from .._model.load import LoadError, load, to_data
 from .._model.records import CLOSED, OPEN, PENDING, Record
 from .._parse.intent import IntentError, parse_intent
 from .._parse.kubernetes.refusal import explain
+from .blamed import findings_of
 from .mended import may_mend
 from .stages import TABLE
 from .validate import check as validate
@@ -97,7 +98,7 @@ def judge_stage(
         return record_of(context, _refused(context.stage, error, raw, facts), ())
     try:
         loaded = load(facts_class, facts, f"{context.stage}_facts")
-        findings = check(intent, loaded)
+        findings = findings_of(context.stage, lambda known: check(intent, known), loaded)
         if context.stage == "validate":
             findings = validate.in_order(findings, raw.variables(), loaded.origins)
     except LoadError as error:
