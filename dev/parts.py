@@ -196,7 +196,7 @@ PARTS = (
         LAB,
         _UNFRAMED,
     ),
-    Part("a second run", TEST, _pytest(*_on_lab("second_run"), *_NOT_THOROUGH), ("tests/lab/test_second_run.py: without what only measures",), LAB),
+    Part("a second run", TEST, _pytest(*_on_lab("second_run"), *_NOT_THOROUGH), ("tests/lab/test_second_run.py: the stages that change something",), LAB),
     Part("a second run of all stages", ALL, _pytest(*_on_lab("second_run"), *_THOROUGH), ("tests/lab/test_second_run.py, what is slow",), LAB),
     Part(
         "tests on the lab",
