@@ -16,6 +16,7 @@ from .._model.load import LoadError, load
 from .._model.plausible import wrong_schema, wrong_time
 from .._model.records import RECORD_SCHEMA, Record, contradiction, record_data
 from .._model.redact import redact
+from .._model.text import cut_texts
 from .._parse.limits import MIB
 from .facts import clock
 from .files import FileError, decoded, json_of, opened, remove, write_text
@@ -25,21 +26,34 @@ _MOST_BYTES = 512 * MIB
 _MOST_OF_A_LINE = 16 * MIB
 #: findings of a stage: 5,000 nodes with all of theirs are a third of it
 _MOST_FINDINGS = 1_000_000
+#: characters of a text of a finding where it is written, the first of these with which the record can be read again. JSON takes 12 bytes at most for one of
+#: them, and a finding with its waiver has 9 texts: of the first, a line has its place in _MOST_OF_A_LINE; of the last, that is 5,000 nodes with 100 each
+_MOST_TEXTS = (64 * 1024, 4096, 256)
 
 
 def write_record(directory: str, record: Record, below: str = "") -> str:
-    """Write ``<directory>/<stage>.jsonl`` in one step, so that an interrupted run leaves no half of it.
+    """Write ``<directory>/<stage>.jsonl`` in one step, so that an interrupted run leaves no half of it. A text of a finding that is longer than what can be
+    read again is cut, and says so.
 
     :param below: the folder that the user named, see files; empty for that around ``directory``
     :returns: path of the file
-    :raises FileError: the folder or the file can't be written
+    :raises FileError: the folder or the file can't be written, or it would have more than can be read again
     """
     path = _path(directory, record.stage)
-    head = redact(record_data(record))
-    judged = head.pop("judged")
-    lines = [{**head, "findings": len(judged)}, *judged]
-    write_text(path, "".join(f"{json_of(line)}\n" for line in lines), below or os.path.dirname(directory))
+    write_text(path, "".join(_lines(path, redact(record_data(record)))), below or os.path.dirname(directory))
     return path
+
+
+def _lines(path: str, data: typing.Dict[str, typing.Any]) -> typing.List[str]:
+    """:raises FileError: they are more than can be read again, however its texts are cut"""
+    judged = data.pop("judged")
+    head = f"{json_of({**data, 'findings': len(judged)})}\n"
+    if len(head) <= _MOST_OF_A_LINE and len(judged) <= _MOST_FINDINGS:
+        for most in _MOST_TEXTS:
+            lines = [head, *(f"{json_of(cut_texts(item, most))}\n" for item in judged)]
+            if sum(map(len, lines)) <= _MOST_BYTES:
+                return lines
+    raise FileError(f"{path} can't be written: a head of {len(head)} bytes and {len(judged)} findings are more than can be read again")
 
 
 def read_records(directory: str) -> typing.Tuple[typing.Dict[str, Record], typing.Dict[str, str]]:

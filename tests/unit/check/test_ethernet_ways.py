@@ -122,6 +122,24 @@ def test_a_port_that_does_not_tell_its_switch_is_named_and_measured(what: typing
     ]
 
 
+def test_who_hears_many_switches_of_long_names_is_told_in_a_line() -> None:
+    many = tuple(world.heard(f"9c:05:91:00:00:{number:02x}", "p" * 255, f"leaf-{number:02}-{'n' * 247}") for number in range(64))
+    seen = without(world.fabric(2, 4), {"node-8": world.neighbours(*many)})
+    (finding,) = unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
+    assert finding.status == "warn" and "ens1 heard leaf-00-n" in finding.why and "leaf-03-n" in finding.why and "leaf-04-n" not in finding.why
+    assert "n... (255 characters) port p" in finding.why and "and 60 more: a bridge or a switch without LLDP is between" in finding.why
+    assert len(finding.why) < 1500 and "tcpdump" in finding.remedy
+
+
+def test_what_a_node_says_of_its_sockets_is_cut() -> None:
+    seen = without(world.fabric(2, 4), {"node-8": world.neighbours(errors=(f"LLDP on ens1: {'e' * 100_000}",))})
+    (finding,) = unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
+    assert "ens1 heard no switch (LLDP on ens1: eee" in finding.why and len(finding.why) < 1000
+    seen = without(world.fabric(2, 4), {"node-8": ObservedNeighbours(error="e" * 100_000)})
+    (finding,) = unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
+    assert "nobody listened there: eee" in finding.why and len(finding.why) < 1000
+
+
 def test_who_hears_all_their_switches_is_not_named() -> None:
     seen = world.fabric(2, 4)
     assert unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True) == []

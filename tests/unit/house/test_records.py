@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -19,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record, counts, describe, record_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, redact, redact_text
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import records as records_module
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError, write_text
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_heads, read_records, write_record
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
@@ -141,6 +143,32 @@ def test_what_is_no_text_is_written_all_the_same(tmp_path: pathlib.Path) -> None
     assert read_records(str(tmp_path))[0]["platform"] == expected, "half of a surrogate pair is there as its escape"
     write_text(str(tmp_path / "report.html"), "\udcff")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == "\\udcff"
+
+
+def test_what_could_not_be_read_again_is_cut_where_it_is_written(tmp_path: pathlib.Path) -> None:
+    record = make_record(
+        judged=judge([Finding("platform.bios", "worker-1", "unknown", "x" * 100_000, why="\U0001f600" * (17 * MIB // 12), remedy="Look.")]).judged
+    )
+    write_record(str(tmp_path), dataclasses.replace(record, gate="closed"))
+    records, unreadable = read_records(str(tmp_path))
+    assert unreadable == {} and len(records["platform"].judged) == 1
+    finding = records["platform"].judged[0].finding
+    assert (finding.measured, finding.remedy) == (f"{'x' * 65_536}... (100000 characters)", "Look.")
+    assert finding.why == f"{chr(0x1F600) * 65_536}... ({17 * MIB // 12} characters)"
+
+
+def test_many_findings_are_cut_further_and_a_record_that_is_too_large_all_the_same_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Finding("platform.bios", f"worker-{number}", "unknown", "x" * 5000, why="y" * 5000, remedy="Look.") for number in range(10)]
+    record = make_record(judged=judge(found).judged, gate="closed")
+    write_record(str(tmp_path), record)
+    assert read_records(str(tmp_path)) == ({"platform": record}, {}), "what fits is whole"
+    monkeypatch.setattr(records_module, "_MOST_BYTES", 90_000)
+    write_record(str(tmp_path), record)
+    (read, unreadable) = read_records(str(tmp_path))
+    assert unreadable == {} and {item.finding.measured for item in read["platform"].judged} == {f"{'x' * 4096}... (5000 characters)"}
+    monkeypatch.setattr(records_module, "_MOST_BYTES", 2000)
+    with pytest.raises(FileError, match="10 findings are more than can be read again"):
+        write_record(str(tmp_path), record)
 
 
 def test_folder_that_cannot_be_made_is_said(tmp_path: pathlib.Path) -> None:

@@ -14,6 +14,7 @@ import typing
 from ..._model.fabric import FabricNode, Link, LinkEnd, Topology
 from ..._model.hca import Netdev
 from ..._model.neighbours import NodeNeighbours, ObservedNeighbours, SwitchPort
+from ..._model.text import both_ends, cut, folded
 from ..._schedule.ways import Cable, End, Ways
 from .hcas_of_fabric import Member, Membership
 
@@ -27,6 +28,8 @@ _Found = typing.Tuple[End, typing.Optional[Netdev], typing.Optional[SwitchPort],
 SPREAD = "switches of Ethernet spread flows over the links between them by a hash of their own"
 #: reasons in one text, at most
 _MOST_REASONS = 3
+#: ports of switches that one interface heard, in one text, and characters of a name that a switch has, and of an error, at most
+_MOST_HEARD, _MOST_NAME, _MOST_ERROR = 4, 64, 300
 HOW = (
     "Switch LLDP on at the ports of the leaves (lldp run on EOS, feature lldp on NX-OS, set protocols lldp interface all on Junos), "
     "and have no NIC's firmware keep it to itself (LLDP_NB_DCBX_P1 in mstconfig)"
@@ -111,7 +114,8 @@ def _seen(member: Member, observed: typing.Optional[ObservedNeighbours]) -> typi
     if not netdevs:
         return None, None, "its HCA shows no network interface"
     if observed is None or observed.value is None:
-        return netdevs[0], None, f"nobody listened there: {(observed.error if observed is not None else None) or 'the node gave no answer'}"
+        error = (observed.error if observed is not None else None) or "the node gave no answer"
+        return netdevs[0], None, f"nobody listened there: {both_ends(error, _MOST_ERROR)}"
     bonded = next((netdev for netdev in netdevs if netdev.bond), None)
     if bonded is not None:
         return bonded, None, f"{bonded.name} is part of {bonded.bond}, and which cable of a bond a flow takes is not known"
@@ -123,7 +127,7 @@ def _seen(member: Member, observed: typing.Optional[ObservedNeighbours]) -> typi
     if len(ports) == 1:
         return next(netdev for netdev in listened if by_name[netdev.name].switch_ports), ports[0], ""
     if ports:
-        several = ", ".join(sorted(_told(port) for port in ports))
+        several = folded(sorted(_told(port) for port in ports), _MOST_HEARD)
         return listened[0], None, f"{listened[0].name} heard {several}: a bridge or a switch without LLDP is between"
     return listened[0], None, f"{listened[0].name} heard no switch{_errors(observed.value, listened[0])}"
 
@@ -131,7 +135,7 @@ def _seen(member: Member, observed: typing.Optional[ObservedNeighbours]) -> typi
 def _errors(value: NodeNeighbours, netdev: Netdev) -> str:
     """Why it could not listen."""
     mine = [error for error in value.errors if error.startswith(f"LLDP on {netdev.name}:")]
-    return f" ({mine[0]})" if mine else ""
+    return f" ({both_ends(mine[0], _MOST_ERROR)})" if mine else ""
 
 
 def _plain(port: SwitchPort) -> SwitchPort:
@@ -146,7 +150,7 @@ def _shared(heard: typing.Optional[SwitchPort], counted: typing.Mapping[SwitchPo
 
 
 def _told(port: SwitchPort) -> str:
-    return f"{port.system or port.chassis} port {port.port}"
+    return f"{cut(port.system or port.chassis, _MOST_NAME)} port {cut(port.port, _MOST_NAME)}"
 
 
 def _switch(port: SwitchPort) -> _Switch:
