@@ -179,6 +179,9 @@ class PairResult(OrderedPair):
         return self.transport == "RDMA" and not self.failure and bool(self.average_gbps)
 
 
+#: kinds of failure of a pair that was not measured because its client, or its server, was left out of the rounds by then
+LEFT_OUT = ("client_left_out", "server_left_out")
+
 #: what lies between a cable and a program, from the cable up. Each layer adds to the ones before it
 LayerName = typing.Literal["pf_host", "vf_host", "vf_pod", "gpu_pod"]
 

@@ -15,7 +15,7 @@ import typing
 
 from .._check.bandwidth.check import NOTHING, Facts, cover_text, evidence_of, figures_of, seat_of, to_be_layered, too_slow, verdicts, ways_between
 from .._check.bandwidth.too_slow import TooSlow
-from .._model.bandwidth import BandwidthFacts, CountedPair, PairLayers, PairResult, RdmaPod, RoundPlan, SweepRow, Wider
+from .._model.bandwidth import LEFT_OUT, BandwidthFacts, CountedPair, PairLayers, PairResult, RdmaPod, RoundPlan, SweepRow, Wider
 from .._model.errors import unforeseen
 from .._model.intent import Fabric
 from .._model.kubernetes import CommandResult
@@ -23,6 +23,7 @@ from .._model.lease import LeaseLost
 from .._model.observers import ObserversFacts
 from .._model.operand import OperandError
 from .._model.profiles import rails as fabric_rails
+from .._model.text import folded
 from .._observe.kubernetes import ApiError, Clock, Cluster
 from .._parse.pods import iperf3, perftest, rping
 from .._parse.pods.failure import LOST, Failure, classify
@@ -32,6 +33,7 @@ from .._schedule.counted import MOST_TESTS, PROBES, ports_of, probes, to_be_coun
 from .._schedule.covering import Round, Taken, cover
 from .._schedule.flows import flow_label
 from .._schedule.layers import MOST_PAIRS, STEPS
+from .._schedule.left_out import LostPairs
 from .._schedule.measurements import (
     LOOKS,
     PING_LIMIT,
@@ -49,6 +51,7 @@ from .._schedule.measurements import (
     seconds_of_wider,
     steps,
     turn_steps,
+    usual_seconds_of_a_pair,
 )
 from .._schedule.narrowing import Narrowing
 from .._schedule.ways import Ways
@@ -114,6 +117,7 @@ class Bench:
         self._labelled: typing.FrozenSet[str] = frozenset()
         #: of the fabric that is measured
         self._too_slow: typing.Optional[TooSlow] = None
+        self._lost = LostPairs()
 
     def run(self) -> BandwidthFacts:
         """Pods, measurements, removal: fabric after fabric, since all pods at the same time may ask for more than the nodes have.
@@ -159,6 +163,7 @@ class Bench:
         ways = ways_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
         self._labelled = self._with_labels(pool, fabric, usable) if ways is not None and ways.hashed else frozenset()
         self._too_slow = too_slow(fabric, tuple(usable.values()), self._seen)
+        self._lost = LostPairs()
         if ways is not None:
             return self._by_links(pool, fabric, usable, ways)
         rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
@@ -314,7 +319,7 @@ class Bench:
         return results[len(measured) :]
 
     def _step(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, step: Step, flow: int = 0) -> typing.List[PairResult]:
-        """Measure pairs that share no end at the same time, and then those of them that are too slow once more.
+        """Measure pairs that share no end at the same time, and then those of them that are too slow once more. Those with an end that is left out fail.
 
         :param flow: number of the flow of each pair, where its ends can choose one
         """
@@ -323,7 +328,24 @@ class Bench:
             its = orders(task, fabric.bandwidth)
             return [self._pair(fabric, one, usable[one.client_end], usable[one.server_end], flow) for one in its]
 
-        return self._wider(pool, fabric, usable, [result for results in pool.map(both, step) for result in results])
+        left_out = [one for task in step if self._out(task) for one in orders(task, fabric.bandwidth)]
+        measured = [task for task in step if not self._out(task)]
+        results = self._wider(pool, fabric, usable, [result for results in pool.map(both, measured) for result in results])
+        for end in self._lost.note(results, usual_seconds_of_a_pair(fabric)):
+            self._say(f"{fabric.name}: {self._why_out(end)}")
+        return results + [self._not_made(fabric, task) for task in left_out]
+
+    def _out(self, task: Task) -> bool:
+        return task.client_end in self._lost.out or task.server_end in self._lost.out
+
+    def _why_out(self, end: typing.Tuple[int, str]) -> str:
+        return f"{end[1]} rail {end[0]} is left out, since its pairs with {folded(self._lost.out[end], 4)} were lost"
+
+    def _not_made(self, fabric: Fabric, task: Task) -> PairResult:
+        """The result of a pair with an end that is left out."""
+        client = task.client_end in self._lost.out
+        kind, why = LEFT_OUT[0 if client else 1], self._why_out(task.client_end if client else task.server_end)
+        return PairResult(fabric.name, task.client, task.server, rail=task.rail, server_rail=task.server_rail, failure=kind, evidence=why)
 
     def _wider(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, measured: typing.Sequence[PairResult]) -> typing.List[PairResult]:
         """The results of a step, with those of a second measurement where a pair is too slow. The orders of a pair run one after the other."""

@@ -140,6 +140,11 @@ def most_seconds_of_a_pair(fabric: Fabric) -> int:
     return _seconds(fabric)[1]
 
 
+def usual_seconds_of_a_pair(fabric: Fabric) -> int:
+    """Of one measurement in one direction, when all goes well."""
+    return _seconds(fabric)[0]
+
+
 def everybody(nodes: int) -> int:
     """Rounds of pairs in which everybody meets everybody."""
     return max(0, nodes - 1 + nodes % 2) if nodes > 1 else 0

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.bandwidth import LEFT_OUT
 from ..._model.intent import Fabric
 from ..._model.measuring import NAMESPACE, REFUSALS
 from ..fleet.cause import Cause, link_of
@@ -153,6 +154,12 @@ CAUSES: typing.Dict[str, Cause] = {
     "exit_code": Cause("The tool ended with an error that is not known here.", "Read its text beside 'measured'."),
     "pod": Cause("One of the two pods could not be used.", "See the finding on the pod."),
     "not_run": Cause("The measurement did not run.", "Run the stage again."),
+    **dict.fromkeys(
+        LEFT_OUT,
+        Cause(
+            "The pair was not measured: one of its ends had lost its pairs with several others before, and was left out.", "See bandwidth.suspect for this end."
+        ),
+    ),
     "ping": Cause("rping already failed, so a bandwidth was not measured.", "See the finding bandwidth.rping."),
 }
 

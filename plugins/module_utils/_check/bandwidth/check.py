@@ -39,6 +39,7 @@ from .counted import Counted
 from .ethernet import pinned, unheard
 from .floors import Best, Ground, in_pods, read
 from .layers import check_layers
+from .left_out import check_left_out
 from .links import check_links
 from .localised import check_slow_links, least_share, readings
 from .pairs import check_pair, on_rail, subject_of, verdicts_of
@@ -96,6 +97,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         sound_pairs = [(subject_of(fabric, pair), pair) for pair in pairs if pair.is_comparable and not ground.doubt(pair)]
         findings += check_trend(fabric.name, sound_pairs, facts.earlier)
         findings += _suspects(ground, pairs, plan, facts, rates)
+        findings += check_left_out(fabric, pairs)
         findings += _layers(ground, pairs, best, seen, facts)
     findings += check_unread(facts.earlier)
     if facts.bandwidth is not None:

@@ -220,6 +220,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "A link between two leaves, where switches may choose the way: the intent says `routing: static` where they don't.",
             "Ethernet: one of the links between two leaves. The switches alone know which of them a flow takes.",
             "A cause that comes and goes: then nothing is common.",
+            "A node that is left out of the later rounds: its pairs with three others held up the rounds and failed, and these others passed elsewhere.",
         ),
         look=(
             "ibqueryerrors",

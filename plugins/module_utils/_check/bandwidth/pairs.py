@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.bandwidth import QUEUE_PAIRS, PairResult
+from ..._model.bandwidth import LEFT_OUT, QUEUE_PAIRS, PairResult
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
@@ -76,7 +76,7 @@ def _ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
         why, remedy = cause_of(pair.ping_failure, fabric)
         return Finding("bandwidth.rping", subject, FAIL, measured, expected, why, remedy)
     if pair.pings is None:
-        return Finding("bandwidth.rping", subject, UNKNOWN, measured, expected, *cause_of("not_run", fabric))
+        return Finding("bandwidth.rping", subject, UNKNOWN, measured, expected, *cause_of(pair.failure if pair.failure in LEFT_OUT else "not_run", fabric))
     return Finding("bandwidth.rping", subject, FAIL, measured, expected, "Fewer round trips than asked for, without an error.", "Run the stage again.")
 
 
@@ -94,7 +94,7 @@ def _measured(subject: str, ground: Ground, pair: PairResult, doubt: str) -> Fin
             return Finding("bandwidth.measured", subject, UNKNOWN, figures, expected, f"This is no measurement. {doubt}", remedy)
         return ok("bandwidth.measured", subject, figures, expected)
     why, remedy = _subnet_manager(ground, pair) or cause_of(pair.failure, ground.fabric)
-    status: typing.Literal["unknown", "fail"] = UNKNOWN if pair.failure in ("ping", "not_run", "pod") else FAIL
+    status: typing.Literal["unknown", "fail"] = UNKNOWN if pair.failure in ("ping", "not_run", "pod", *LEFT_OUT) else FAIL
     return Finding("bandwidth.measured", subject, status, pair.evidence or "nothing", expected, why, remedy)
 
 
@@ -266,13 +266,13 @@ def _tcp_fleet(subject: str, ground: Ground, pair: PairResult, average: float, b
 
 
 def verdicts_of(ground: Ground, pairs: typing.Sequence[PairResult]) -> typing.List[typing.Optional[bool]]:
-    """Whether each pair has a figure, and nothing speaks against it; None where the figure is no measurement, and where two figures of one pair say
-    different things that the number of queue pairs does not explain. A floor that cannot be set accuses nobody.
+    """Whether each pair has a figure, and nothing speaks against it; None where the figure is no measurement, where two figures of one pair say
+    different things that the number of queue pairs does not explain, and where an end was left out. A floor that cannot be set accuses nobody.
     """
     best = ground.best(pairs)
     result: typing.List[typing.Optional[bool]] = []
     for pair in pairs:
-        if not pair.failure and ground.doubt(pair):
+        if pair.failure in LEFT_OUT or (not pair.failure and ground.doubt(pair)):
             result.append(None)
             continue
         findings = check_pair(ground, pair, best)
