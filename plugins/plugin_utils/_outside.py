@@ -36,6 +36,7 @@ from ansible.errors import AnsibleAction, AnsibleConnectionFailure, AnsibleError
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import BYTES_A_VALUE, MOST_ANSWER, values_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._held_up import watched, why_not_asked
 
 try:
     from ansible.utils.unsafe_proxy import wrap_var
@@ -231,15 +232,19 @@ def _words(error: AnsibleError) -> str:
 def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
     """Bound what a node answers to an action, and escape what it says beside the JSON of a module.
 
-    The connection plugin of pods stops at the limit. Those of ansible-core hold the whole answer by now; what is too large is not decoded at least.
+    The connection plugin of pods stops at the limit. Those of ansible-core hold the whole answer by now; what is too large is not decoded at least. A node that
+    held an earlier task of the run up until its time was over is not asked.
 
     :param action: an action plugin, whose connection is asked for the time of the context
     :param most: bytes of one command, on both of its streams
     """
     connection = action._connection
     ask, parse = connection.exec_command, action._parse_returned_data
+    held_up = why_not_asked(node)
 
     def exec_command(*words: typing.Any, **options: typing.Any) -> typing.Tuple[int, bytes, bytes]:
+        if held_up:
+            raise AnsibleConnectionFailure(held_up)
         answer: typing.Tuple[int, bytes, bytes] = ask(*words, **options)
         size = len(answer[1]) + len(answer[2])
         if size > most:
@@ -254,7 +259,7 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
             raise AnsibleConnectionFailure(f"{node} answered with JSON of {values} values, expected {most // BYTES_A_VALUE} at most: look at its Python")
         return parse({**said, "stdout": output}, *options)
 
-    with contextlib.ExitStack() as after:
+    with watched(node, getattr(action, "_task", None)), contextlib.ExitStack() as after:
         for owner, name, value in ((connection, "exec_command", exec_command), (connection, "most_output", most), (action, "_parse_returned_data", parsed)):
             after.callback(setattr, owner, name, getattr(owner, name, None))
             setattr(owner, name, value)

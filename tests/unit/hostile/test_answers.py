@@ -117,6 +117,42 @@ def test_an_observer_whose_node_says_too_much_leaves_an_error_in_the_place_of_it
     assert Flood(MOST_ANSWER, tmp_path).run(task_vars={"inventory_hostname": "worker-1"})["counts"] == {"hcas": 1}
 
 
+class TaskTimeoutError(BaseException):
+    """As ansible-core raises it in the middle of a task."""
+
+
+class Dripping(Flood):
+    """Its node never ends an answer."""
+
+    def __init__(self, folder: pathlib.Path, seconds: int) -> None:
+        super().__init__(0, folder)
+        self._task.timeout, self._task.name = seconds, "Look at the node"
+        self._connection.exec_command, self.asked = self.drip, 0
+
+    def drip(self, *_words: typing.Any, **_options: typing.Any) -> typing.Tuple[int, bytes, bytes]:
+        self.asked += 1
+        raise TaskTimeoutError
+
+
+@pytest.mark.parametrize(("seconds", "again"), [(900, False), (60, True)])
+def test_a_node_that_held_a_task_up_until_its_time_was_over_is_not_asked_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, seconds: int, again: bool
+) -> None:
+    """Each task is a process of its own: what they all know lies in the folder of the ansible-playbook."""
+    monkeypatch.setattr("ansible.constants.DEFAULT_LOCAL_TMP", str(tmp_path))
+    first, second, other = Dripping(tmp_path, seconds), Dripping(tmp_path, seconds), Flood(1, tmp_path)
+    with pytest.raises(TaskTimeoutError):
+        first.run(task_vars={"inventory_hostname": "worker-1"})
+    with pytest.raises(TaskTimeoutError if again else AnsibleConnectionFailure):
+        second.run(task_vars={"inventory_hostname": "worker-1"})
+    assert (first.asked, second.asked) == (1, int(again))
+    assert other.run(task_vars={"inventory_hostname": "worker-2"})["counts"] == {"hcas": 1}
+    if not again:
+        fact = FactFolder(str(tmp_path), "run-1").of_nodes("hcas", ["worker-1"])["worker-1"]
+        assert fact["value"] is None and fact["error"].startswith("unreachable: it is not asked any more in this run, since it did not end the task 'Look at")
+        assert "within 900 s. Look at its load, its disks and its login shell" in fact["error"]
+
+
 def test_a_fabric_may_be_larger_than_what_any_other_node_answers() -> None:
     assert (node_info.ActionModule.MOST_BYTES, fabric_info.ActionModule.MOST_BYTES) == (16 * MIB, 64 * MIB)
 

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Which nodes have held a task of this ansible-playbook up until its time was over: they are not asked again.
+
+A run has a dozen tasks for each node that it reads by ssh, and all nodes wait for the last one. Each task runs in a process of its own, so that what is known
+lies in the folder of this ansible-playbook alone, which goes with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import typing
+
+from ansible import constants
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import read_json, write_text
+
+#: seconds that a task gave its node at least: a shorter limit, as tasks of users may have, says nothing of the others
+LEAST_SECONDS = 300
+#: characters of the name of a task
+_MOST_NAME = 200
+#: what ansible-core raises in the middle of a task whose ``timeout`` is over [executor/task_executor.py; from 2.19 on _internal/_errors/_task_timeout.py]
+_TIMED_OUT = "TaskTimeoutError"
+
+
+def why_not_asked(node: str) -> str:
+    """Return why a node is not asked any more; empty as long as it is."""
+    kept = read_json(_path(node))
+    return str(kept["why"]) if isinstance(kept, dict) else ""
+
+
+@contextlib.contextmanager
+def watched(node: str, task: typing.Any) -> typing.Iterator[None]:
+    """Keep that the node did not end this task within its time.
+
+    :param task: of Ansible, with its ``timeout``
+    """
+    try:
+        yield
+    except BaseException as error:
+        seconds = getattr(task, "timeout", None)
+        if type(error).__name__ == _TIMED_OUT and isinstance(seconds, int) and seconds >= LEAST_SECONDS:
+            name = escape.line(cut(str(getattr(task, "name", "") or getattr(task, "action", "")), _MOST_NAME))
+            why = f"it is not asked any more in this run, since it did not end the task '{name}' within {seconds} s"
+            remedy = "Look at its load, its disks and its login shell by ssh, and run again"
+            write_text(_path(node), json.dumps({"why": f"{why}. {remedy}"}))
+        raise
+
+
+def _path(node: str) -> str:
+    return os.path.join(constants.DEFAULT_LOCAL_TMP, f"linerate-held-up-{hashlib.sha256(node.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}.json")
