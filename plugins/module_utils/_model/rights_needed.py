@@ -93,6 +93,8 @@ def of_observers(namespace: str) -> typing.Tuple[Right, ...]:
     rights = [
         *(Right("observers", verb, kind, namespace, name=DAEMON_SET) for kind, verb in named),
         *(Right("observers", verb, kind, namespace) for kind in ("DaemonSet", "Pod", "Event") for verb in ("list", "watch")),
+        # a kubelet may give a pod of its node a finalizer, which is taken off
+        Right("observers", "patch", "Pod", namespace),
         # commands run over a websocket, which is a GET; newer API servers ask for create as well
         *(Right("observers", verb, "Pod", namespace, "exec") for verb in ("get", "create")),
     ]
@@ -174,6 +176,8 @@ def _namespaces(intent: Intent) -> typing.Iterator[Right]:
 def _measuring(intent: Intent) -> typing.Iterator[Right]:
     """In a namespace that an admin has prepared: a binding would go with a namespace that the run makes and removes. An admin's run makes it."""
     yield from (Right("bandwidth", verb, "Pod", MEASURING) for verb in ("get", "list", "watch", "create", "delete"))
+    # a kubelet may give a pod of its node a finalizer, which is taken off
+    yield Right("bandwidth", "patch", "Pod", MEASURING)
     # commands run over a websocket, which is a GET; newer API servers ask for create as well
     yield from (Right("bandwidth", verb, "Pod", MEASURING, "exec") for verb in ("get", "create"))
     yield Right("bandwidth", "list", "Event", MEASURING)

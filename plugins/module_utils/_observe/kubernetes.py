@@ -502,6 +502,17 @@ class Cluster:
         """
         return self._json("patch", path_of(kind, namespace, name), body=change, content_type="application/merge-patch+json")
 
+    def remove_as_seen(self, kind: str, namespace: str, name: str, seen: Resource, field: str) -> Resource:
+        """Remove a field of an object that is still as it was seen (JSON patch, RFC 6902).
+
+        :param seen: its metadata
+        :param field: JSON pointer to it
+        :raises ApiError: refused, not there, or changed since
+        """
+        same = [{"op": "test", "path": f"/metadata/{key}", "value": seen[key]} for key in ("uid", "resourceVersion")]
+        change = [*same, {"op": "remove", "path": field}]
+        return self._json("patch", path_of(kind, namespace, name), body=change, content_type="application/json-patch+json")
+
     def create(self, definition: Resource, manager: str = "") -> Resource:
         """Make an object that is not there.
 

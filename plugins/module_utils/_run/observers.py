@@ -23,6 +23,7 @@ from .._parse.kubernetes.resource import name_of
 from .._parse.kubernetes.tenancy import adds_to, strangers
 from .._render.names import RUN_LABEL, owner
 from .._render.observers import POD_LABELS, objects
+from .finalizers import LOOK_AT_FINALIZERS, take_off
 from .watch import Feed, WatchFeed
 
 Say = typing.Callable[[str], None]
@@ -330,8 +331,18 @@ class Observers:
 
     def _await_gone(self, stand: Stand) -> None:
         """:raises RdmaError: it is still there"""
-        end = self._clock() + self._limit
+        daemon = stand.daemon["metadata"].get("uid") if stand.daemon is not None else None
+
+        def made(pod: Resource) -> bool:
+            if daemon is None:
+                return stand.whose == "own" and core.controller(pod) == ("DaemonSet", DAEMON_SET)
+            return core.controller_uid(pod) == daemon
+
+        end, look = self._clock() + self._limit, self._clock() + LOOK_AT_FINALIZERS
         while True:
+            if self._clock() >= look:
+                look = self._clock() + LOOK_AT_FINALIZERS
+                take_off(self._cluster, self._namespace, SELECTOR, made)
             left = self._left_over(stand)
             if left is None:
                 return

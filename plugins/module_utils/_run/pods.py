@@ -36,6 +36,7 @@ from .._plan.observed import Rails
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY, RUN_LABEL
 from .._render.pods import CONTAINER, LIFETIME_SECONDS, pod, pod_name
+from .finalizers import take_off
 from .two_ends import failure_of
 from .watch import Change, WatchFeed
 
@@ -597,6 +598,8 @@ class Pods:
         self._cluster.delete("Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]})
         seconds = f"{self._plan.pod_seconds:.0f} s"
         held = _held_by_finalizers(item)
+        if held and metadata["uid"] in take_off(self._cluster, NAMESPACE, SELECTOR, lambda found: found["metadata"]["uid"] == metadata["uid"]):
+            held = "; its finalizers, which this collection gives to no pod, were taken off"
         told = f"{_title(item)} (deleted after {seconds} without the word of its node {node}, where it may still run and hold its virtual function{held})"
         self._say(told)
         self._forced.append(told)

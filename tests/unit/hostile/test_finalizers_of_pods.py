@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A kubelet that writes a finalizer on a pod of its node: the removal names it, with the command that takes it off."""
+"""A kubelet that writes a finalizer on a pod of its node: the removal takes it off, or names it with the command that does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import of_observers
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._run.finalizers import is_bare, take_off
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place
+from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import sweep
 
 COMMAND = """kubectl patch pod p -n linerate-measure --type merge -p '{"metadata":{"finalizers":null}}'"""
@@ -49,3 +54,113 @@ def test_a_finalizer_is_named_with_the_command_that_takes_it_off(finalizers: typ
     (told,) = sweep(typing.cast("typing.Any", api), 60, lambda: api.now, api.sleep)
     assert told.startswith("linerate-measure/p (deleted after 60 s without the word of its node bad")
     assert (words + COMMAND in told) if words else "finalizers" not in told
+
+
+DELETED = "2026-11-27T16:00:00Z"
+OWNER = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "linerate-observer", "uid": "11111111-1111-1111-1111-111111111111", "controller": True}
+
+
+def pod(name: str, **metadata: typing.Any) -> typing.Dict[str, typing.Any]:
+    """One that is being deleted, and that a finalizer keeps."""
+    known = {"name": name, "uid": f"uid-{name}", "resourceVersion": "7", "deletionTimestamp": DELETED, "finalizers": ["evil.example/stay"]}
+    return {"kind": "Pod", "metadata": {**known, **metadata}, "spec": {"nodeName": "bad"}, "status": {}}
+
+
+class Held:
+    """A namespace that goes when no pod in it has a finalizer any more."""
+
+    def __init__(self, label: str, *pods: typing.Dict[str, typing.Any], refuses: int = 0) -> None:
+        self.pods, self.refuses, self.now = list(pods), refuses, 0.0
+        self.taken: typing.List[typing.Tuple[str, str, str, str]] = []
+        labels = {label: "own", "app.kubernetes.io/managed-by": "linerate.rdma"}
+        self.namespace: typing.Dict[str, typing.Any] = {"metadata": {"name": "ns", "uid": "ns", "labels": labels, "deletionTimestamp": DELETED}}
+
+    def get(self, kind: str, _namespace: str, _name: str) -> typing.Dict[str, typing.Any]:
+        if kind != "Namespace" or not any(item["metadata"].get("finalizers") for item in self.pods):
+            raise ApiError(404, "NotFound", "not found", "GET")
+        return self.namespace
+
+    def list(self, kind: str, *_arguments: typing.Any, **_options: typing.Any) -> Listing:
+        return Listing(tuple(self.pods) if kind == "Pod" else (), "1")
+
+    def delete(self, *_arguments: typing.Any, **_options: typing.Any) -> bool:
+        return True
+
+    def create(self, definition: typing.Dict[str, typing.Any], **_options: typing.Any) -> typing.Dict[str, typing.Any]:
+        return definition
+
+    def remove_as_seen(self, kind: str, namespace: str, name: str, seen: typing.Dict[str, typing.Any], field: str) -> typing.Dict[str, typing.Any]:
+        if self.refuses:
+            raise ApiError(self.refuses, "Forbidden", "no", "PATCH")
+        self.taken.append((kind, namespace, name, field))
+        return {"was": seen.pop("finalizers")}
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_a_measurement_takes_them_off_the_pods_of_an_earlier_one() -> None:
+    api = Held("linerate.rdma/measure", pod("p"))
+    assert Place(typing.cast("typing.Any", api), "run-1", 600.0, api.clock, api.sleep).take()
+    assert api.taken == [("Pod", "linerate-measure", "p", "/metadata/finalizers")] and api.now < 60
+
+
+def test_observers_take_them_off_the_pods_of_their_daemon_set_alone() -> None:
+    api = Held("linerate.rdma/observers", pod("o", ownerReferences=[OWNER]))
+    observers = Observers(typing.cast("typing.Any", api), "linerate-observers", 600.0, api.clock, api.sleep, lambda _line: None)
+    observers.absent(False)
+    assert api.taken == [("Pod", "linerate-observers", "o", "/metadata/finalizers")] and api.now < 60
+    foreign = Held("linerate.rdma/observers", pod("o", ownerReferences=[{**OWNER, "name": "other"}]))
+    with pytest.raises(RdmaError, match="is still there 600 s after its deletion"):
+        Observers(typing.cast("typing.Any", foreign), "linerate-observers", 600.0, foreign.clock, foreign.sleep, lambda _line: None).absent(False)
+    assert foreign.taken == []
+
+
+@pytest.mark.parametrize(
+    ("item", "taken"),
+    [
+        (pod("p"), True),
+        (pod("p", deletionTimestamp=None), False),
+        (pod("p", finalizers=[]), False),
+        (pod("p", ownerReferences=[OWNER]), False),
+        (pod("p", annotations={"kubernetes.io/config.mirror": "x"}), False),
+    ],
+)
+def test_they_are_taken_off_a_pod_of_ours_that_is_being_deleted(item: typing.Dict[str, typing.Any], taken: bool) -> None:
+    api = Held("linerate.rdma/measure", item)
+    assert take_off(typing.cast("typing.Any", api), "linerate-measure", "a=b", is_bare) == (("uid-p",) if taken else ())
+    assert bool(api.taken) == taken
+
+
+@pytest.mark.parametrize(
+    ("refuses", "words"), [(0, "; its finalizers, which this collection gives to no pod, were taken off)"), (403, COMMAND), (422, COMMAND)]
+)
+def test_a_removal_that_may_not_take_them_off_names_the_command(refuses: int, words: str) -> None:
+    api = Held("linerate.rdma/measure", pod("p", namespace="linerate-measure", uid="u1"), refuses=refuses)
+    (told,) = sweep(typing.cast("typing.Any", api), 60, api.clock, api.sleep)
+    assert told.startswith("linerate-measure/p (deleted after 60 s") and words in told
+
+
+def test_the_pod_must_be_as_it_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: typing.List[typing.Any] = []
+
+    def send(_self: Cluster, *words: typing.Any, **options: typing.Any) -> typing.Dict[str, typing.Any]:
+        sent.append((words, options))
+        return {}
+
+    monkeypatch.setattr(Cluster, "_json", send)
+    object.__new__(Cluster).remove_as_seen("Pod", "linerate-measure", "p", pod("p")["metadata"], "/metadata/finalizers")
+    ((words, options),) = sent
+    assert words == ("patch", "/api/v1/namespaces/linerate-measure/pods/p") and options["content_type"] == "application/json-patch+json"
+    assert options["body"] == [
+        {"op": "test", "path": "/metadata/uid", "value": "uid-p"},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+        {"op": "remove", "path": "/metadata/finalizers"},
+    ]
+
+
+def test_the_right_for_it_is_in_the_files() -> None:
+    assert ("patch", "Pod", "") in {(right.verb, right.kind, right.subresource) for right in of_observers("linerate-observers")}

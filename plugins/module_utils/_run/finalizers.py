@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Takes the finalizers off pods that this collection has made, where one of them holds their deletion up.
+
+The collection gives its pods no finalizer. The kubelet of their node may write one, and would hold up the namespace, and with it each later run. A pod that
+runs still is not ended by that: its object goes when its kubelet says that it has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import typing
+
+from .._observe.kubernetes import ApiError, Cluster, Resource
+from .._parse.kubernetes.foreign import is_mirror_pod
+from .._parse.kubernetes.resource import ResourceError, name_of
+
+#: seconds between two looks at what holds a deletion up
+LOOK_AT_FINALIZERS = 30.0
+
+
+def take_off(cluster: Cluster, namespace: str, selector: str, made: typing.Callable[[Resource], bool]) -> typing.Tuple[str, ...]:
+    """Take them off the pods of ours that are being deleted, as they are seen here, and return the uid of these pods.
+
+    What is refused, or has changed since, stays: whoever waits for the pod names what keeps it.
+
+    :param namespace: of the collection, in which nobody else makes pods
+    :param made: whether the collection has made a pod, beside that it has the labels
+    """
+    done: typing.List[str] = []
+    with contextlib.suppress(ApiError):
+        for item in cluster.list("Pod", namespace, selector).items:
+            metadata = item["metadata"]
+            held = metadata.get("deletionTimestamp") and metadata.get("finalizers") and metadata.get("uid") and metadata.get("resourceVersion")
+            # of another form is what a kubelet has made of it: nobody can say that it is ours
+            with contextlib.suppress(ApiError, ResourceError):
+                if not held or is_mirror_pod("Pod", item) or not made(item):
+                    continue
+                cluster.remove_as_seen("Pod", namespace, name_of(item), metadata, "/metadata/finalizers")
+                done.append(str(metadata["uid"]))
+    return tuple(done)
+
+
+def is_bare(item: Resource) -> bool:
+    """Whether a pod has no owner, as those that measure have none."""
+    return not item["metadata"].get("ownerReferences")
