@@ -10,6 +10,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
+from ansible_collections.linerate.rdma.plugins.module_utils._check.training import figures
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.figures import judge_tests
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTestRank, NcclTests, NcclTestTransport
@@ -109,6 +110,26 @@ def test_a_log_of_another_job_proves_nothing() -> None:
 def test_a_version_that_lists_no_ranks_is_judged_by_the_whole_log() -> None:
     (run,) = judge_tests(nccl_log.parse(JOB.lines()), (NcclTests(),))
     assert run.transport is not None and run.transport.proven
+
+
+def test_runs_of_the_same_processes_are_judged_once_and_of_many_groups_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: typing.List[int] = []
+
+    def counted(log: typing.Any, *options: typing.Any) -> typing.Any:
+        judged.append(len(log.communicators))
+        return judge_log(log, *options)
+
+    monkeypatch.setattr(figures, "judge_log", counted)
+    log = nccl_log.parse(JOB.lines())
+    runs = judge_tests(log, (NcclTests(),) * 300)
+    assert len(judged) == 1 and all(run.transport is not None and run.transport.proven for run in runs)
+    judged.clear()
+    others = [NcclTests(ranks=(NcclTestRank(0, 0, number, "elsewhere", 0, "0x00", "x"),)) for number in range(2000)]
+    last = judge_tests(log, others)[-1]
+    assert len(judged) < 200
+    assert last.transport == NcclTestTransport(
+        False, (), ("the log has runs of more groups of processes than are judged: give the log of each run by itself",)
+    )
 
 
 def test_ranks_that_are_alone_prove_nothing() -> None:

@@ -65,6 +65,9 @@ FORGED: typing.Mapping[str, typing.Callable[[int], str]] = {
     "ways": lambda number: written_by(1, f"Channel 00/0 : 0[0] -> 1[0] [send] via NET/n{number}/0"),
     "devices": lambda number: written_by(number, f"NET/IB : Using{''.join(f' [{index}]a:1/IB' for index in range(100))}; OOB eth0:1<0>"),
     "GPUDirect RDMA": lambda number: written_by(1, f"NET/IB : GPU Direct RDMA Disabled for HCA {number % 10000} 'm{number}'"),
+    "GPUDirect RDMA of networks": lambda number: written_by(1, f"NET/n{number} : GPU Direct RDMA Disabled for HCA 0 'm'"),
+    "distances": lambda number: written_by(1, f"GPU Direct RDMA Disabled for GPU 0 / HCA {number:x} (distance 4 > 3)"),
+    "virtual devices": lambda number: written_by(1, f"NET/IB : Made virtual device [{number % 10000}] name=m{number} speed=1 ndevs=1"),
     "versions": lambda number: written_by(1, f"NCCL version 2.1.{number}"),
 }
 #: bytes that a log may cost beside 8 for each of its characters: that of the tests, which is small
@@ -163,6 +166,14 @@ def test_a_log_of_a_job_is_never_refused_for_its_length(job: Job, monkeypatch: p
     monkeypatch.setattr(nccl_log, "_LEAST", 10_000)
     log = parse(job.lines())
     assert [len(item.ranks) for item in log.communicators] == [128]
+
+
+@pytest.mark.parametrize("kind", ["GPUDirect RDMA of networks", "distances", "virtual devices"])
+def test_what_a_process_says_of_its_devices_is_counted(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nccl_log, "_LEAST", 10_000)
+    monkeypatch.setattr(nccl_log, "_GROWTH", 0)
+    with pytest.raises(ParseError, match="forges lines"):
+        parse(FORGED[kind](number) for number in range(100))
 
 
 def test_the_name_of_what_was_split_off_often_is_short_and_tells_it_from_its_siblings() -> None:

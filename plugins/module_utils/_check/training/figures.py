@@ -14,22 +14,51 @@ from ..._model.findings import FAIL, UNKNOWN
 from ..._model.nccl import NcclLog
 from ..._model.nccl_tests import NcclTests, NcclTestTransport
 from ..job.channels import judge_log, way
-from ..job.nccl_run import ByProcess, cut_to_run, group_by_process
+from ..job.nccl_run import cut_to_run, group_by_process
 
 #: findings that are about the transport of each channel
 _CHECKS = ("training.log", "training.version", "training.ranks", "training.channels", "training.transport")
 #: reasons that a run names
 _REASONS = 4
+#: how often all ranks of a log are judged, at most: runs of the same processes are judged once, and others seldom share some
+_TIMES, _LEAST = 4, 64
 
 
 def judge_tests(log: NcclLog, runs: typing.Sequence[NcclTests]) -> typing.Tuple[NcclTests, ...]:
-    """Return the runs, each with what the log proves of its transport."""
-    by_process = group_by_process(log)
-    return tuple(dataclasses.replace(run, transport=_transport(log, run, by_process)) for run in runs)
+    """Return the runs, each with what the log proves of its transport. Runs of the same processes are judged once."""
+    judge = _Judge(log)
+    return tuple(dataclasses.replace(run, transport=judge.transport(run)) for run in runs)
 
 
-def _transport(log: NcclLog, run: NcclTests, by_process: ByProcess) -> NcclTestTransport:
-    own, silent = cut_to_run(log, run, by_process)
+class _Judge:
+    """What a log proves of each group of processes."""
+
+    def __init__(self, log: NcclLog) -> None:
+        self._log, self._by_process = log, group_by_process(log)
+        self._known: typing.Dict[typing.Tuple[typing.Tuple[str, int], ...], NcclTestTransport] = {}
+        #: ranks that are still judged, where a group counts as one more
+        self._left = _LEAST + _TIMES * sum(len(item.ranks) for item in log.communicators)
+
+    def transport(self, run: NcclTests) -> NcclTestTransport:
+        """Return what is known of the processes that a run lists; of one that lists none, the log as a whole."""
+        key = tuple((rank.host, rank.pid) for rank in run.ranks)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._transport(*cut_to_run(self._log, run, self._by_process))
+        return found
+
+    def _transport(self, own: NcclLog, silent: typing.Sequence[typing.Tuple[str, int]]) -> NcclTestTransport:
+        ranks = 1 + sum(len(item.ranks) for item in own.communicators)
+        if ranks > self._left:
+            return NcclTestTransport(False, (), ("the log has runs of more groups of processes than are judged: give the log of each run by itself",))
+        self._left -= ranks
+        return _judged(own, silent)
+
+
+def _judged(own: NcclLog, silent: typing.Sequence[typing.Tuple[str, int]]) -> NcclTestTransport:
+    """:param own: the log, with the communicators of a run alone
+    :param silent: processes of the run of which no communicator is in the log
+    """
     reasons = dict.fromkeys(
         f"{finding.subject}: {finding.measured}. {finding.why}"
         for finding in judge_log(own, None, False)

@@ -574,7 +574,10 @@ class _Reader:
         if found:
             # from 2.21 on the number of a system stands in the upper bits, and all of it is hexadecimal, which up to 9 is the same
             index = int(found[1], 16) & (1 << 56) - 1
-            thread.process.distances.setdefault(index, {})[found[2]] = None
+            seen = thread.process.distances.setdefault(index, {})
+            if found[2] not in seen:
+                self._keep(2 * _OF_DEVICE)
+                seen[found[2]] = None
 
     def _version(self, thread: _Thread, message: str) -> None:
         version = _version_of(message)
@@ -618,6 +621,8 @@ class _Reader:
                 process.devices.setdefault(using[1], {})[device.index] = device
         elif direct:
             network, state, index, name, why = direct.groups()
+            if (network, int(index)) not in process.direct:
+                self._keep(3 * _OF_DEVICE)
             process.direct[network, int(index)] = state == "Enabled", why or ""
             process.devices.setdefault(network, {}).setdefault(int(index), NcclDevice(int(index), name))
         elif message == "NET/IB : No device found.":
@@ -625,7 +630,10 @@ class _Reader:
         else:
             made, pair = _MADE.fullmatch(message), _QUEUE_PAIR.fullmatch(message)
             if made:
-                process.devices.setdefault("IB", {})[int(made[1])] = NcclDevice(int(made[1]), made[2])
+                devices = process.devices.setdefault("IB", {})
+                if int(made[1]) not in devices:
+                    self._keep(_OF_DEVICE)
+                devices[int(made[1])] = NcclDevice(int(made[1]), made[2])
             elif pair:
                 process.mtus |= 1 << int(pair[1])
                 gid = _GID.fullmatch(pair[2])
