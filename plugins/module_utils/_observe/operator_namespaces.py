@@ -12,7 +12,7 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.operators import UntrustedNamespace
-from .._model.text import folded, plain
+from .._model.text import cut, folded, plain
 from .._parse.kubernetes.resource import Resource, mapping_at, name_of
 from .._parse.kubernetes.tenancy import UNPROVEN, VIEW, RoleName, acts, asks_for_more, is_record, only_reads, proven_releases, role_of, strangers
 from .apply import existing
@@ -21,6 +21,8 @@ from .kubernetes import ApiError, Cluster
 
 #: how many names a cause has
 _NAMED = 5
+#: characters of a name that is told, or whose role is read; roles that are remembered
+_LONGEST, _ROLES = 300, 1000
 _BEFORE, _GOING = "it was there before the operator, and has", "it is being deleted"
 #: that OLM does not make by itself, and that act: see ``acts``. All kinds would need the right to list them all
 _ACTORS = ("ServiceAccount", "Pod", "CatalogSource")
@@ -136,16 +138,37 @@ def _is_going(namespace: Resource) -> bool:
 
 
 def _strangers(cluster: Cluster, namespace: str, trusts_own: bool) -> str:
-    """Name who else has more than reading rights in a namespace. A role is read only if a stranger has it."""
-    bindings = [binding for binding in cluster.pages("RoleBinding", namespace) if strangers([binding], namespace, trusts_own=trusts_own)]
-    readers = {VIEW, *(role for role in {*map(role_of, bindings)} if _reads(cluster, role, namespace))}
-    return _told("others have rights in it, and so those of the operator", strangers(bindings, namespace, readers, trusts_own))
+    """Name who else has more than reading rights in a namespace. A role is read only if a stranger has it.
+
+    Of a RoleBinding no more is held than the names that are told: who makes it decides how large it is.
+    """
+    named: typing.List[str] = []
+    more, readers = 0, {VIEW: True}
+    for binding in cluster.pages("RoleBinding", namespace):
+        others = strangers([binding], namespace, trusts_own=trusts_own)
+        if others and not _only_reads(cluster, role_of(binding), namespace, readers):
+            room = _NAMED - len(named)
+            named += [cut(other, _LONGEST) for other in others[:room]]
+            more += len(others[room:])
+    also = f" and {more} more" if more else ""
+    return f"others have rights in it, and so those of the operator: {', '.join(named)}{also}" if named else ""
+
+
+def _only_reads(cluster: Cluster, role: RoleName, namespace: str, known: typing.Dict[RoleName, bool]) -> bool:
+    """:param known: roles that were read, and whether they let read alone"""
+    kind, name = role
+    if kind not in ("Role", "ClusterRole") or len(name) > _LONGEST:
+        return False
+    if role not in known:
+        found = _reads(cluster, role, namespace)
+        if len(known) >= _ROLES:
+            return found
+        known[role] = found
+    return known[role]
 
 
 def _reads(cluster: Cluster, role: RoleName, namespace: str) -> bool:
     kind, name = role
-    if kind not in ("Role", "ClusterRole"):
-        return False
     found = existing(cluster, {"kind": kind, "metadata": {"name": name, **({"namespace": namespace} if kind == "Role" else {})}})
     return found is not None and only_reads(found)
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import typing
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.needed import check, missing
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import SRIOV, OperatorsSeen, UntrustedNamespace
 from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import operator_namespaces
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import (
@@ -25,6 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.olm import subscription
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import kept_release
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import acts, only_reads
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
 from ansible_collections.linerate.rdma.plugins.modules import operators_info
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.modules.test_cluster_doors import run_module
@@ -199,6 +202,27 @@ def test_what_acts_in_it_keeps_the_operator_out(kind: str, item: Resource) -> No
     world = World()
     world.held[kind] = [*world.held[kind], item]
     assert why(world) == f"it was there before the operator, and has: {kind} {item['metadata']['name']}"
+
+
+def test_of_role_bindings_as_large_as_etcd_takes_them_little_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, read = World(), typing.cast(typing.List[typing.Any], [])
+    subjects = [{"kind": "User", "name": f"{'u' * 1000}-{number}"} for number in range(3)]
+
+    def pages(_self: Cluster, kind: str, _namespace: str = "", _selector: str = "") -> typing.Iterator[Resource]:
+        for number in range(200 if kind == "RoleBinding" else 0):
+            yield {**binding("admin" if number % 2 else "r" * 100_000, *subjects, name=f"b{number}"), "annotations": "x" * 100_000}
+
+    cluster = world.cluster()
+    monkeypatch.setattr(type(cluster), "pages", pages)
+    monkeypatch.setattr(operator_namespaces, "existing", lambda _cluster, wanted: read.append(wanted))
+    tracemalloc.start()
+    try:
+        told = operator_namespaces._strangers(cluster, SPACE, False)
+        assert tracemalloc.get_traced_memory()[1] < 2 * MIB
+    finally:
+        tracemalloc.stop()
+    assert told.startswith("others have rights in it, and so those of the operator: RoleBinding b0: User uuu") and told.endswith(" and 595 more")
+    assert len(told) < 2000 and [item["metadata"]["name"] for item in read] == ["admin"], "a role is read once"
 
 
 def test_who_has_rights_in_it_keeps_the_operator_out_even_of_a_proven_release() -> None:
