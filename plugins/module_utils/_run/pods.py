@@ -167,6 +167,15 @@ def _held_by_finalizers(item: Resource) -> str:
     return f"; its finalizers {names}{more} keep it, until: {command}"
 
 
+def _host_of(event: Resource) -> str:
+    """The node of who wrote an Event; empty where it does not say, as those of the scheduler and of multus. Who may write one chooses all of it."""
+    source = event.get("source")
+    host = source.get("host") if isinstance(source, dict) else ""
+    if not host and event.get("reportingComponent") == "kubelet":
+        host = event.get("reportingInstance")
+    return str(host or "")
+
+
 def _gone(item: RdmaPod, detail: str) -> Failure:
     joint = " " if detail == _DELETED else ": "
     return Failure("deadline" if _OVERDUE in detail else "pod_gone", f"the pod {item.name} on {item.node}{joint}{detail}"[:300])
@@ -438,10 +447,18 @@ class Pods:
             events = self._cluster.list("Event", item.namespace, fields=fields, most=_EVENTS).items
         except ApiError:
             return ""
-        mine = [event for event in events if event.get("type") == "Warning" and (event.get("involvedObject") or {}).get("name") == item.name]
+        mine = [
+            event
+            for event in events
+            if event.get("type") == "Warning" and (event.get("involvedObject") or {}).get("name") == item.name and _host_of(event) in ("", item.node)
+        ]
         told = [event for event in mine if names_cause(str(event.get("message") or ""))]
         last = max(told or mine, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""), default=None)
-        return f"{last.get('reason')}: {both_ends(str(last.get('message')))}" if last else ""
+        if last is None:
+            return ""
+        # each kubelet may write an Event about a pod of another node
+        who = "" if _host_of(last) else "an Event says: "
+        return f"{who}{last.get('reason')}: {both_ends(str(last.get('message')))}"
 
     def _look_or_not(self, fabric: Fabric, item: RdmaPod, found: Resource) -> RdmaPod:
         """A look. What nobody foresaw in what the pod shows is an error of this pod."""

@@ -1040,8 +1040,15 @@ def test_an_image_that_cannot_be_pulled_keeps_the_cause_and_not_what_the_kubelet
         def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0) -> Listing:
             said = ("Failed to pull image: unauthorized: authentication required", "Error: ErrImagePull", "Error: ImagePullBackOff")
             events: typing.List[typing.Dict[str, typing.Any]] = [
-                {"type": "Warning", "reason": "Failed", "message": text, "lastTimestamp": f"2026-01-02T03:04:0{second}Z", "involvedObject": {"name": name}}
-                for name in self.pods
+                {
+                    "type": "Warning",
+                    "reason": "Failed",
+                    "message": text,
+                    "lastTimestamp": f"2026-01-02T03:04:0{second}Z",
+                    "involvedObject": {"name": name},
+                    "source": {"component": "kubelet", "host": pod["node"]},
+                }
+                for name, pod in self.pods.items()
                 for second, text in enumerate(said)
             ]
             if kind != "Event":
