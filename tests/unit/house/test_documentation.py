@@ -193,3 +193,24 @@ def test_code_that_the_glossary_names_exists() -> None:
     assert files and [name for name in sorted(files) if not (ROOT / "plugins/module_utils" / name).is_file()] == []
     for name, path in re.findall(r"`(\w+)` \(`(_[\w/]+\.py)`\)", text):
         assert re.search(rf"^(class|def) {name}\b|^{name}\b.*=", (ROOT / "plugins/module_utils" / path).read_text(encoding="utf-8"), re.MULTILINE), name
+
+
+#: in docs/architecture.md
+WALKS = ("A fact of an HCA, from sysfs to the report", "The intent, to an applied policy", "A measured figure, to the verdict")
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_walk_through_the_code_names_at_most_15_files_that_exist_and_functions_that_they_define(walk: str) -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    steps = re.findall(r"^\d+\. (.*)$", text.partition(f"\n### {walk}\n")[2].partition("\n### ")[0], re.MULTILINE)
+    assert 5 <= len(steps) <= 15
+    for step in steps:
+        (name, function) = re.findall(r"^`([\w/]+\.(?:py|yml))`(?:: `(\w+)`)?", step)[0]
+        path = ROOT / "plugins/module_utils" / name if name.startswith("_") else ROOT / name
+        assert path.is_file(), name
+        assert not function or re.search(rf"^ *def {function}\(", path.read_text(encoding="utf-8"), re.MULTILINE), f"{name} has no {function}"
+
+
+def test_architecture_page_has_the_walks_alone() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^### (.*)$", text, re.MULTILINE)) == WALKS
