@@ -127,9 +127,7 @@ def test_runs_of_the_same_processes_are_judged_once_and_of_many_groups_the_first
     others = [NcclTests(ranks=(NcclTestRank(0, 0, number, "elsewhere", 0, "0x00", "x"),)) for number in range(2000)]
     last = judge_tests(log, others)[-1]
     assert len(judged) < 200
-    assert last.transport == NcclTestTransport(
-        False, (), ("the log has runs of more groups of processes than are judged: give the log of each run by itself",)
-    )
+    assert last.transport == NcclTestTransport(False, (), ("the log has runs of more groups of processes than are judged: give the log of each run by itself",))
 
 
 def test_ranks_that_are_alone_prove_nothing() -> None:
