@@ -336,7 +336,7 @@ class Observers:
         def made(pod: Resource) -> bool:
             if daemon is None:
                 return stand.whose == "own" and core.controller(pod) == ("DaemonSet", DAEMON_SET)
-            return core.controller_uid(pod) == daemon
+            return core.controller_uid(pod) == str(daemon)
 
         end, look = self._clock() + self._limit, self._clock() + LOOK_AT_FINALIZERS
         while True:
