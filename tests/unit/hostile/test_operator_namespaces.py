@@ -205,7 +205,8 @@ def test_what_acts_in_it_keeps_the_operator_out(kind: str, item: Resource) -> No
 
 
 def test_of_role_bindings_as_large_as_etcd_takes_them_little_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    world, read = World(), typing.cast(typing.List[typing.Any], [])
+    world = World()
+    read: typing.List[typing.Any] = []
     subjects = [{"kind": "User", "name": f"{'u' * 1000}-{number}"} for number in range(3)]
 
     def pages(_self: Cluster, kind: str, _namespace: str = "", _selector: str = "") -> typing.Iterator[Resource]:

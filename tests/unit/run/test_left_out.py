@@ -37,7 +37,8 @@ class Held(Api):
 
 
 def test_a_node_that_holds_its_pairs_up_is_left_out_of_later_rounds_and_named() -> None:
-    clock, lines = Clock(), []
+    clock = Clock()
+    lines: typing.List[str] = []
     api, intent = Held(clock, "n05"), parse_intent([FABRIC])
     (fabric,) = intent.fabrics
     # one pair after the other, since all share the clock
