@@ -15,6 +15,10 @@ from .boundary.fabric import MOST_PKEYS, Guid, Lanes, Lid, LinkGbps, Payload, Pc
 from .boundary.form import Bound
 from .boundary.words import Version, Word
 
+#: of the network on a node: 16 cards with 254 virtual functions each
+MOST_FUNCTIONS = 4096
+#: of an RDMA device: the number of a port has 8 bits, and 0 is none
+MOST_PORTS = 255
 #: of a device or a port that nobody has given one
 NO_GUID = "0x0000000000000000"
 
@@ -210,7 +214,7 @@ class Hca:
     firmware: typing.Optional[Version] = None
     board: typing.Optional[Word] = None
     hca_type: typing.Optional[Word] = None
-    ports: typing.Tuple[Port, ...] = ()
+    ports: typing.Annotated[typing.Tuple[Port, ...], Bound("ports of a device", MOST_PORTS)] = ()
     sriov: typing.Optional[Sriov] = None
     physical_function: typing.Optional[PciAddress] = None
     vf_index: typing.Optional[int] = None
@@ -246,7 +250,7 @@ class NodeHcas:
     :ivar errors: what could not be read, and why; an unread file is never taken for an absent one
     """
 
-    hcas: typing.Tuple[Hca, ...]
+    hcas: typing.Annotated[typing.Tuple[Hca, ...], Bound("functions of the network on a node", MOST_FUNCTIONS)]
     errors: typing.Tuple[str, ...] = ()
 
     def at(self, address: typing.Optional[str]) -> typing.Optional[Hca]:

@@ -44,9 +44,9 @@ def cut_texts(data: typing.Any, limit: int) -> typing.Any:
     return [cut_texts(item, limit) for item in data] if isinstance(data, list) else data
 
 
-def folded(names: typing.Sequence[str], most: int = 12) -> str:
+def folded(names: typing.Sequence[str], most: int = 12, between: str = ", ") -> str:
     """Name the first ones, and count how many more there are: ``a, b and 3 more``."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return between.join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def number_of(text: str) -> typing.Optional[int]:

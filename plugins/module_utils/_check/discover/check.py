@@ -13,13 +13,17 @@ import typing
 
 from ..._model.clock import ObservedClock
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
-from ..._model.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
+from ..._model.hca import NO_GUID, Hca, Netdev, NodeHcas, ObservedHcas, Port
 from ..._model.intent import Fabric, Intent
 from ..._model.load import Hints
 from ..._model.profiles import is_infiniband, moves, owns_rdma, traits
+from ..._model.text import folded
 from ..fleet import answers, vendors, why_no_sriov
 from ..fleet.hcas_of_fabric import candidates, selects
 from . import clock, numa
+
+#: of a list that a node gives, in the words of a finding; and of its HCAs, of which nodes have 16 at most
+_MOST, _MOST_HCAS = 8, 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +99,7 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> typing.List[
     wanted = max([apart, *(fabric.select.hcas_per_node for fabric in fabrics if traits(fabric).shared)])
     hcas = _fitting(fabrics, node)
     label = " and ".join(fabric.name for fabric in fabrics)
-    measured = f"{len(hcas)} InfiniBand HCAs" + (f": {', '.join(_describe(hca) for hca in hcas)}" if hcas else "")
+    measured = f"{len(hcas)} InfiniBand HCAs" + (f": {_described(hcas)}" if hcas else "")
     expected = f"at least {wanted} InfiniBand HCAs for {label}"
     if len(hcas) < wanted:
         why, remedy = _why_too_few(node)
@@ -178,13 +182,13 @@ def _why_too_few(node: NodeHcas) -> typing.Tuple[str, str]:
     bare = [hca for hca in node.hcas if hca.pci and hca.pci.device_class == "0207" and not hca.rdma_device and not hca.is_virtual]
     if bare:
         driverless = [hca for hca in bare if hca.pci and not hca.pci.driver]
-        names = ", ".join(_describe(hca) for hca in bare)
+        names = _described(bare)
         if driverless:
             return (f"These HCAs have no driver: {names}.", vendors.load_driver(driverless))
         return (f"These HCAs have a driver but no RDMA device: {names}.", vendors.load_rdma(bare))
     ethernet = _set_to_ethernet(node)
     if ethernet:
-        names = ", ".join(_describe(hca) for hca in ethernet)
+        names = _described(ethernet)
         return (f"These are set to Ethernet: {names}.", _to_infiniband(ethernet))
     return (
         "The node shows no further InfiniBand HCA: it is not there, not seated, or switched off.",
@@ -256,16 +260,16 @@ def _check_port(subject: str, port: Port) -> Finding:
 def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Finding]:
     hcas = candidates(fabric, node)
     wanted = fabric.select.hcas_per_node
-    measured = f"{len(hcas)} NICs" + (f": {', '.join(_describe(hca) for hca in hcas)}" if hcas else "")
+    measured = f"{len(hcas)} NICs" + (f": {_described(hcas)}" if hcas else "")
     expected = f"{wanted} NICs for {fabric.name}"
     subject = f"{name} {fabric.name}"
     nameless = _nameless(fabric, node) if len(hcas) < wanted else []
     if nameless and len(hcas) + len(nameless) >= wanted:
-        why = f"Pods have the interfaces of these, and nothing keeps the names that they had on the node: {', '.join(map(_describe, nameless))}."
+        why = f"Pods have the interfaces of these, and nothing keeps the names that they had on the node: {_described(nameless)}."
         remedy = f"Name the functions themselves, in select.pci of the fabric '{fabric.name}': a pod does not change that."
         return [Finding("discover.hcas", subject, WARN, measured, expected, why, remedy)]
     if len(hcas) != wanted:
-        others = ", ".join(_describe(hca) for hca in _others(node, hcas) if not hca.is_virtual) or "none"
+        others = _described([hca for hca in _others(node, hcas) if not hca.is_virtual]) or "none"
         why = f"The selectors of the fabric fit {len(hcas)} physical functions of the node. Others that it has: {others}."
         return [
             Finding(
@@ -299,7 +303,7 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
     """:param moved: into pods, which set it up; back on the node it is down"""
     expected = "a network interface, up or down" if moved else "a network interface that is up"
     if moved and hca.held and hca.held.netdevs:
-        shown = ", ".join(f"{netdev.name} {netdev.state or 'unread'}" for netdev in hca.held.netdevs)
+        shown = _states(hca.held.netdevs)
         return ok("discover.port", subject, f"in a pod: {shown}", expected)
     if not hca.netdevs:
         return Finding(
@@ -307,7 +311,7 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
             "The function has no network interface here: it may be in another network namespace, or given to a virtual machine.",
             "See ip link in the node's other network namespaces.",
         )  # fmt: skip
-    states = ", ".join(f"{netdev.name} {netdev.state or 'unread'}" for netdev in hca.netdevs)
+    states = _states(hca.netdevs)
     if moved or any(netdev.state == "up" for netdev in hca.netdevs):
         return ok("discover.port", subject, states, expected)
     why = "The interface has no carrier or was never set up. VFs have no link while their physical function has none."
@@ -332,14 +336,14 @@ def _check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> ty
         expected = f"a physical function for {fabric.name}"
         remedy = f"Correct select.pci of the fabric '{fabric.name}'."
         if hca is None:
-            known = ", ".join(address for address, item in by_address.items() if not item.is_virtual) or "none"
+            known = folded([address for address, item in by_address.items() if not item.is_virtual], _MOST_HCAS) or "none"
             why = f"The node has no such function; physical functions that it has: {known}{hints.nearest(address, by_address)}."
             findings.append(Finding("discover.select", subject, FAIL, "absent", expected, why, remedy))
         elif hca.is_virtual:
             why = f"It is a virtual function of {hca.physical_function}."
             findings.append(Finding("discover.select", subject, FAIL, "a virtual function", expected, why, remedy))
         elif hca not in candidates(fabric, node):
-            layers = ", ".join(sorted({port.link_layer or "unread" for port in hca.ports})) or "no RDMA port"
+            layers = folded(sorted({port.link_layer or "unread" for port in hca.ports}), _MOST) or "no RDMA port"
             why = f"The function is there, but {_misfit(fabric, hca, layers)}."
             findings.append(Finding("discover.select", subject, FAIL, f"{_describe(hca)}, {layers}", expected, why, remedy))
         else:
@@ -351,7 +355,7 @@ def _misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
     """Which part of the intent a listed function contradicts."""
     if selects(fabric.select, hca):
         return f"its link layer is not that of the profile {fabric.profile}: it has {layers}"
-    pci, names = hca.pci, ", ".join(hca.names) or "none"
+    pci, names = hca.pci, folded(hca.names, _MOST) or "none"
     wrong = {
         f"vendor {fabric.select.vendor}, it has {pci.vendor if pci else 'none'}": pci and fabric.select.vendor in (None, pci.vendor),
         f"device {fabric.select.device}, it has {pci.device if pci else 'none'}": pci and fabric.select.device in (None, pci.device),
@@ -405,11 +409,11 @@ def _check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
             findings.append(ok("discover.fleet", name, f"{most} InfiniBand HCAs", expected))
             continue
         missing = sorted(full - {_address(hca) for hca in hcas})
-        why = f"Nodes of one fleet are usually alike. Others have an InfiniBand HCA at {', '.join(missing)}, and this node has none there."
+        why = f"Nodes of one fleet are usually alike. Others have an InfiniBand HCA at {folded(missing, _MOST)}, and this node has none there."
         remedy = "See lspci -nn on the node: a card that is absent is dead or not seated. Nodes that are meant to differ are right as they are."
         ethernet = [hca for hca in _set_to_ethernet(nodes[name]) if _address(hca) in missing]
         if ethernet:
-            why = f"{why} These are set to Ethernet: {', '.join(map(_describe, ethernet))}."
+            why = f"{why} These are set to Ethernet: {_described(ethernet)}."
             remedy = f"{_to_infiniband(ethernet)} {remedy}"
         findings.append(Finding("discover.fleet", name, WARN, f"{len(hcas)} InfiniBand HCAs", expected, why, remedy))
     return findings
@@ -427,7 +431,7 @@ def _check_guids(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding]:
     findings = []
     for (kind, guid), names in sorted(owners.items()):
         if len(names) > 1:
-            why = f"These have the same {kind} GUID: {', '.join(names)}. The subnet manager can't tell them apart."
+            why = f"These have the same {kind} GUID: {folded(names, _MOST)}. The subnet manager can't tell them apart."
             remedy = "Give each its own: firmware burnt with another card's GUIDs is the usual cause (flint -d ... sg)."
             findings.append(Finding("discover.guids", f"{kind} GUID {guid}", FAIL, f"{len(names)} owners", "1 owner", why, remedy))
     if owners and not findings:
@@ -445,7 +449,7 @@ def _check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Fin
     findings = []
     for description, names in sorted(owners.items()):
         if len(names) > 1:
-            shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+            shown = folded(names, _MOST)
             why = f"These HCAs have the same node description {description!r}: {shown}. In the fabric's topology they look alike; GUIDs still tell them apart."
             remedy = "Run rdma-ndd on each node (package rdma-core): it writes host name and device into the description."
             findings.append(Finding("discover.descriptions", names[0], WARN, f"{len(names)} HCAs", "1 HCA", why, remedy))
@@ -476,6 +480,15 @@ def _infiniband_hcas(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[ty
 
 def _address(hca: Hca) -> str:
     return hca.pci.address if hca.pci else hca.name
+
+
+def _described(hcas: typing.Sequence[Hca]) -> str:
+    return folded([_describe(hca) for hca in hcas], _MOST_HCAS)
+
+
+def _states(netdevs: typing.Sequence[Netdev]) -> str:
+    """``ib0 up``"""
+    return folded([f"{netdev.name} {netdev.state or 'unread'}" for netdev in netdevs], _MOST)
 
 
 def _describe(hca: Hca) -> str:

@@ -15,16 +15,20 @@ from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband, traits
+from ..._model.text import folded
 from ..fleet import answers
 from ..fleet.hcas_of_fabric import Membership, candidates, resolve, selects
 from ..fleet.places import by_leaf, seen_from
 from .barriers import cause, not_asked
 from .error_counters import check_errors
-from .names import TOOLS, FabricFacts, words_of_ports
+from .names import MOST, TOOLS, FabricFacts, words_of_ports
 from .partitions import check_partitions
 from .subnet_managers import check_islands, check_managers, check_no_manager
 from .topology import check_topology
 from .whole import check_whole
+
+#: of the HCAs that a node has on a fabric, in the words of a finding
+_MOST_HCAS = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +103,7 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
     findings = [ok("fabric.membership", fabric.name, f"{count} HCAs on {len(membership.members)} nodes, {by}", expected)]
     for name, members in membership.members.items():
         subject = f"{name} {fabric.name}"
-        measured = f"{len(members)} HCAs" + (f": {', '.join(member.hca.name for member in members)}" if members else "")
+        measured = f"{len(members)} HCAs" + (f": {folded([member.hca.name for member in members], _MOST_HCAS)}" if members else "")
         if len(members) == wanted:
             findings.append(ok("fabric.hcas", subject, measured, f"{wanted} HCAs"))
             continue
@@ -135,7 +139,7 @@ def _why_not(fabric: Fabric, membership: Membership, name: str, world: FabricFac
                 words.append(f"{hca.name} port {port.number} sees the manager {answer.master.guid}")
             else:
                 words.append(f"{hca.name} port {port.number}: {answer.error}")
-    return f"Not on this fabric: {'; '.join(words)}."
+    return f"Not on this fabric: {folded(words, MOST, '; ')}."
 
 
 def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, world: FabricFacts) -> typing.List[Finding]:

@@ -152,10 +152,10 @@ def _port(subject: str, before: typing.Optional[PortErrors], later: PortErrors, 
     remedy = [group.remedy for group in groups]
     unknown = [name for name in rises if name not in _OF]
     if unknown:
-        why.append(f"What {', '.join(unknown)} means is not known to this version.")
+        why.append(f"What {some(unknown)} means is not known to this version.")
         remedy.append("Look the counter up in the documentation of the switch or the HCA.")
     if stuck:
-        measured.append(f"at the maximum: {', '.join(stuck)}")
+        measured.append(f"at the maximum: {some(stuck)}")
         why.append("A counter of 16, 8 or 4 bits that has reached its maximum stays there, so that growth can't be seen.")
         remedy.append("Clear the counters (ibqueryerrors --clear-errors), and run the stage again.")
     if not measured:

@@ -9,8 +9,9 @@ import typing
 from ..._model.fabric import SeenManagers, SeenSubnet, SeenTopology, SubnetManager, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
+from ..._model.text import folded
 from ..fleet.hcas_of_fabric import Membership, candidates
-from .names import FabricFacts, Names, some, words_of_ports
+from .names import MOST, FabricFacts, Names, some, words_of_ports
 
 _ONE = "exactly 1 master"
 _STANDBY = "at least 1 standby"
@@ -65,14 +66,14 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
     if len(masters) == 1:
         return [ok("fabric.one_master", fabric.name, f"1 master: {_describe(masters[0], names)}", _ONE)]
     if not masters:
-        answered = ", ".join(_describe(manager, names) for manager in managers.values())
+        answered = some([_describe(manager, names) for manager in managers.values()])
         why = f"The managers that answer are not master: {answered}. They wait for a master that is gone, or have just started."
         return [Finding("fabric.one_master", fabric.name, FAIL, "0 masters", _ONE, why, "Read again in a minute; then see the logs of these managers.")]
     return [_two_masters(fabric, masters, names)]
 
 
 def _two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager], names: Names) -> Finding:
-    measured = f"{len(masters)} masters: {', '.join(_describe(manager, names) for manager in masters)}"
+    measured = f"{len(masters)} masters: {some([_describe(manager, names) for manager in masters])}"
     tie = " They have the same priority." if len({manager.priority for manager in masters}) < len(masters) else ""
     why = (
         f"Several managers rule one fabric: one ignores the others (opensm: ignore_other_sm, or another SM key), or two halves were joined. "
@@ -94,14 +95,14 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names) -> typi
             why = f"The port has the IsSM bit and does not answer for its manager: it hangs, or the port can't be reached. {port.error}."
             remedy = "See the process and its log on that machine, and restart it: when it wakes up it may believe that it is still the master."
             mute.append(Finding("fabric.manager", f"{fabric.name} {names.lid(port.lid)}", FAIL, "no answer", expected, why, remedy))
-    answers = ", ".join(_describe(port.manager, names) for port in managers.ports if port.manager)
+    answers = some([_describe(port.manager, names) for port in managers.ports if port.manager])
     return mute or [ok("fabric.manager", fabric.name, answers, expected)]
 
 
 def _check_standby(fabric: Fabric, known: typing.Mapping[str, SubnetManager], managers: SeenManagers, names: Names) -> Finding:
     standby = [manager for manager in known.values() if manager.state == "STANDBY"]
     if standby:
-        return ok("fabric.standby", fabric.name, ", ".join(_describe(manager, names) for manager in standby), _STANDBY)
+        return ok("fabric.standby", fabric.name, some([_describe(manager, names) for manager in standby]), _STANDBY)
     if not managers.ports:
         why = f"The ports with a subnet manager are not known: {managers.error or 'the answer is empty'}."
         return Finding("fabric.standby", fabric.name, UNKNOWN, "not known", _STANDBY, why, _SEE_MASTER)
@@ -117,8 +118,8 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
         by_priority.setdefault(manager.priority, []).append(manager)
     tied = [sorted(group, key=lambda manager: manager.guid) for group in by_priority.values() if len(group) > 1]
     if not tied:
-        return ok("fabric.priority", fabric.name, ", ".join(str(priority) for priority in sorted(by_priority, reverse=True)), expected)
-    words = "; ".join(" and ".join(_describe(manager, names) for manager in group) for group in tied)
+        return ok("fabric.priority", fabric.name, some([str(priority) for priority in sorted(by_priority, reverse=True)]), expected)
+    words = folded([folded([_describe(manager, names) for manager in group], MOST, " and ") for group in tied], MOST, "; ")
     why = f"These managers have the same priority, so the lower GUID wins by accident: {words}."
     return Finding(
         "fabric.priority", fabric.name, WARN, f"priority {tied[0][0].priority} twice", expected, why, "Give the one that shall be master a higher sm_priority."
@@ -232,22 +233,22 @@ def _rivals(fabric: Fabric, asking: typing.Set[typing.Tuple[str, typing.Optional
 
 def _nobody_answers(fabric: Fabric, silent: typing.Mapping[str, typing.Sequence[SeenSubnet]], world: FabricFacts) -> Finding:
     """What the port says of itself at which the manager was: it hangs, it has ended, or there is no way to it."""
-    ports = "; ".join(f"{name} {', '.join(seen.rdma_device for seen in subnets)}" for name, subnets in list(silent.items())[:6] if subnets)
+    ports = "; ".join(f"{name} {some([seen.rdma_device for seen in subnets])}" for name, subnets in list(silent.items())[:6] if subnets)
     lost = {seen.lost.lid: seen.lost for subnets in silent.values() for seen in subnets if seen.lost}
     asked = f"These ports ask and no subnet manager answers: {ports}."
     hung = [f"{item.description or '?'} (LID {item.lid})" for item in lost.values() if item.is_manager]
     ended = [f"{item.description or '?'} (LID {item.lid})" for item in lost.values() if item.is_manager is False]
     if hung:
-        why = f"{asked} The port of {', '.join(hung)} still says that a manager runs on it (IsSM bit): it hangs."
+        why = f"{asked} The port of {some(hung)} still says that a manager runs on it (IsSM bit): it hangs."
         remedy = "See the process and its log on that machine, and restart it. A standby elsewhere would have taken over."
-        return Finding("fabric.one_master", fabric.name, FAIL, f"the subnet manager hangs: {', '.join(hung)}", _ONE, why, remedy)
+        return Finding("fabric.one_master", fabric.name, FAIL, f"the subnet manager hangs: {some(hung)}", _ONE, why, remedy)
     if ended:
-        why = f"{asked} The last one was on {', '.join(ended)}; that port answers and says that no manager runs on it any more: it has ended."
+        why = f"{asked} The last one was on {some(ended)}; that port answers and says that no manager runs on it any more: it has ended."
         remedy = "Start it again, see its log for why it ended, and run a second one as standby."
-        return Finding("fabric.one_master", fabric.name, FAIL, f"no subnet manager: that of {', '.join(ended)} has ended", _ONE, why, remedy)
+        return Finding("fabric.one_master", fabric.name, FAIL, f"no subnet manager: that of {some(ended)} has ended", _ONE, why, remedy)
     remedy = "Start a subnet manager: opensm on a server, UFM, or the switch's own; if one should run, see its log."
     if lost:
-        lids = ", ".join(f"LID {lid}" for lid in lost)
+        lids = some([f"LID {lid}" for lid in lost])
         why = f"{asked} The last one was at {lids}, and that port does not answer either: its machine or a link on the way is down."
         return Finding("fabric.one_master", fabric.name, FAIL, f"the subnet manager is unreachable: {lids}", _ONE, why, remedy)
     return Finding("fabric.one_master", fabric.name, FAIL, "no subnet manager", _ONE, f"{asked}{words_of_ports(world)}", remedy)

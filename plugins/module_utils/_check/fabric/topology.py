@@ -14,6 +14,7 @@ from ..._model.cables import ANY, take_cables
 from ..._model.fabric import LANE_GBPS, Link, LinkEnd, SeenCapabilities, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
+from ..._model.text import folded
 from ..fleet.hcas_of_fabric import Member, Membership
 from ..fleet.host_names import host_of, owners
 from ..fleet.places import could_be, end_of, families_of, far_ends
@@ -26,6 +27,8 @@ _NO_RAILS = 0.25
 _MOST_LOOKS = 20
 #: ports with several cables that have a finding each
 _MOST_DOUBLED = 32
+#: HCAs of a node, in the words of a finding
+_MOST_HCAS = 16
 
 _Ends = typing.Mapping[str, typing.Tuple[LinkEnd, Link]]
 
@@ -75,7 +78,7 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: _Ends, names: Name
                 remedy = "Run ibnetdiscover on the node itself and compare; check the cable's far end."
                 findings.append(Finding("fabric.hca", subject, FAIL, "not in the topology", expected, why, remedy))
         if places:
-            findings.append(ok("fabric.hca", f"{name} {fabric.name}", "; ".join(places), expected))
+            findings.append(ok("fabric.hca", f"{name} {fabric.name}", folded(places, _MOST_HCAS, "; "), expected))
     return findings
 
 
@@ -111,7 +114,7 @@ def _check_model(fabric: Fabric, model: "_Cablings", membership: Membership, end
     for cabling, rival in model.odd:
         rails = _differing(cabling, rival)
         for name in nodes[cabling]:
-            usual = ", ".join(f"rail {rail} on {names.node(rival[rail] or '')}" for rail in rails)
+            usual = some([f"rail {rail} on {names.node(rival[rail] or '')}" for rail in rails])
             beside = model.having(rival, rails)
             why = f"{_how(cabling, rival, rails)} {len(beside)} nodes beside it have {usual}: {some(beside)}."
             yield _wrong_cable(f"{name} {fabric.name}", _where(name, membership, ends, names, rails), usual, why)
@@ -224,7 +227,7 @@ def _alike(one: _Cabling, other: _Cabling) -> int:
 
 def _how(cabling: _Cabling, rival: _Cabling, rails: typing.Sequence[int]) -> str:
     swapped = len(rails) == 2 and cabling[rails[0]] == rival[rails[1]] and cabling[rails[1]] == rival[rails[0]]
-    return f"The cables of rail {rails[0]} and rail {rails[1]} are swapped." if swapped else f"Cabled another way: rail {', '.join(map(str, rails))}."
+    return f"The cables of rail {rails[0]} and rail {rails[1]} are swapped." if swapped else f"Cabled another way: rail {some(list(map(str, rails)))}."
 
 
 def _where(node: str, membership: Membership, ends: _Ends, names: Names, rails: typing.Sequence[int]) -> str:
@@ -234,7 +237,7 @@ def _where(node: str, membership: Membership, ends: _Ends, names: Names, rails: 
         far = _far(member, ends)
         if member.rail in rails and far:
             words.append(f"{member.hca.name} on {names.port(far.guid, far.port)}")
-    return f"{node}: {', '.join(words)}"
+    return f"{node}: {some(words)}"
 
 
 # links
@@ -274,7 +277,7 @@ def _check_wanted_uplinks(wanted: int, uplinks: typing.Mapping[str, _Uplinks], n
     for leaf, count in uplinks.items():
         own = sum(count.values())
         if own < wanted:
-            has = ", ".join(f"{names.node(guid)} ({count[guid]})" for guid in sorted(count)) or "none"
+            has = some([f"{names.node(guid)} ({count[guid]})" for guid in sorted(count)]) or "none"
             why = f"The intent says that each leaf has {wanted} links to other switches (uplinks). This one has links to: {has}."
             findings.append(Finding("fabric.uplinks", names.node(leaf), FAIL, f"{own} links to other switches", f"{wanted} links", why, _OF_UPLINKS))
     return findings
@@ -345,7 +348,7 @@ def _compare_leaves(short: typing.Iterable[str], pod: typing.Mapping[str, _Uplin
             continue
         usually = {guid: _usual_beside(told, count[guid]) for guid, told in common.items()}
         missing = [f"{names.node(guid)} ({count[guid]} of {links})" for guid, links in usually.items() if count[guid] < links]
-        why = f"Most leaves beside it have {usual} links to other switches. Fewer than the others has it to: {', '.join(missing) or 'no one switch'}."
+        why = f"Most leaves beside it have {usual} links to other switches. Fewer than the others has it to: {some(missing) or 'no one switch'}."
         yield Finding("fabric.uplinks", names.node(leaf), FAIL, f"{own} links to other switches", f"{usual} links", why, _OF_UPLINKS)
 
 
@@ -553,6 +556,6 @@ def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, nam
                 owners.setdefault(member.hca.node_guid, []).append(f"{name} {member.hca.name}")
     for guid, twins in owners.items():
         if len(twins) > 1:
-            why = f"{' and '.join(twins)} have the same node GUID: a fabric takes them for one device."
-            findings.append(Finding("fabric.guids", ", ".join(twins), FAIL, guid, expected, why, remedy))
+            why = f"{folded(twins, MOST, ' and ')} have the same node GUID: a fabric takes them for one device."
+            findings.append(Finding("fabric.guids", some(twins), FAIL, guid, expected, why, remedy))
     return findings or [ok("fabric.guids", fabric.name, f"{len(topology.nodes)} nodes of the topology, {len(owners)} HCAs", expected)]

@@ -15,7 +15,11 @@ from ..._model.fabric import SeenSubnet
 from ..._model.hca import Hca, NodeHcas, Port
 from ..._model.intent import Fabric, Select
 from ..._model.profiles import is_infiniband, traits
+from ..._model.text import folded
 from .layouts import Seats, address_of, numbers
+
+#: of the subnet managers that nodes tell of, in the words of a finding
+_MOST = 8
 
 Nodes = typing.Mapping[str, NodeHcas]
 Subnets = typing.Mapping[str, typing.Sequence[SeenSubnet]]
@@ -99,7 +103,7 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
             names = f"the subnet manager {wanted[0]}" if len(wanted) == 1 else f"any of the subnet managers {', '.join(wanted)}"
             return _unresolved(
                 fabric,
-                f"no port sees {names}; seen are: {', '.join(_describe(groups, item) for item in groups) or 'none'}",
+                f"no port sees {names}; seen are: {_described(groups) or 'none'}",
                 f"Start that subnet manager, or list all that may be the master in select.subnet_manager of the fabric '{fabric.name}'",
             )
         chosen = {name: _together([groups[guid].get(name, ()) for guid in seen]) for name in nodes}
@@ -111,7 +115,7 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
     if len(choice) == 1:
         chosen = {name: groups[choice[0]].get(name, ()) for name in nodes}
         return _number(fabric, (choice[0],), chosen, _possible(fabric, nodes, chosen, groups))
-    seen_by = "; ".join(_describe(groups, guid) for guid in groups) or "no port sees a subnet manager"
+    seen_by = _described(groups, "; ") or "no port sees a subnet manager"
     if not choice:
         return _unresolved(
             fabric,
@@ -121,7 +125,7 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
     return _unresolved(
         fabric,
         f"{len(choice)} fabrics have {count} HCAs on a node: {seen_by}",
-        f"Write the GUID of the right one into select.subnet_manager of the fabric '{fabric.name}': " + " or ".join(sorted(choice)),
+        f"Write the GUID of the right one into select.subnet_manager of the fabric '{fabric.name}': " + folded(sorted(choice), _MOST, " or "),
         tuple(sorted(choice)),
     )
 
@@ -173,6 +177,10 @@ def _possible(fabric: Fabric, nodes: Nodes, chosen: Group, groups: typing.Mappin
 
 def _unresolved(fabric: Fabric, why: str, remedy: str, contested: typing.Tuple[str, ...] = ()) -> Membership:
     return Membership(fabric.name, (), {}, why, remedy, contested)
+
+
+def _described(groups: typing.Mapping[str, Group], between: str = ", ") -> str:
+    return folded([_describe(groups, guid) for guid in groups], _MOST, between)
 
 
 def _describe(groups: typing.Mapping[str, Group], guid: str) -> str:

@@ -258,7 +258,7 @@ def _settings(fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typ
         remedy = f"{way_of_reset(seen.device, seen.address)} Or set them back to what is in force."
         yield _Objection(WARN, measured, "nothing waits for a reset", why, remedy)
     if seen.errors:
-        why = f"So what waits for a reset is not known, or not all of it: {'; '.join(seen.errors)}."
+        why = f"So what waits for a reset is not known, or not all of it: {'; '.join(seen.errors[:3])}."
         yield _Objection(WARN, "settings unread", "settings of the firmware", why, f"Run mstconfig -d {seen.address} -e query on the node, as root.")
 
 

@@ -11,6 +11,7 @@ from ..._model.fabric import Place
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.reachability import ObservedPings, ObservedServers, Ping, PingPlan
+from ..._model.text import folded
 from ..fleet.partitions import Apart, apart
 from ..fleet.suspects import Suspect
 from .partitions import remedy_of, status_of
@@ -174,7 +175,7 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Fi
 
 def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
     """A pair that no cable keeps apart."""
-    shared = f" They share {', '.join(found.shared)}, which ibping does not use, so this way is not proven." if found.shared else ""
+    shared = f" They share {folded(found.shared, 8)}, which ibping does not use, so this way is not proven." if found.shared else ""
     return Finding("reachability.pair", subject, status_of([found]), measured, "0 % loss", found.why + shared, remedy_of([found]))
 
 

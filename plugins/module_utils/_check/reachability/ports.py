@@ -8,6 +8,7 @@ import typing
 
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
+from ..._model.text import folded
 from .pairs import Pair, Port
 from .partitions import remedy_of, status_of
 
@@ -40,7 +41,7 @@ def judge_port(fabric: Fabric, port: Port, as_client: typing.Sequence[Pair], as_
     parted = [found for found in (pair.apart for pair in bad) if found]
     if bad and len(parted) == len(bad):
         partners = {pair.server if pair.client == port else pair.client for pair in bad}
-        why = f"Partition keys keep it from {len(partners)} partners; its own are {', '.join(port.pkeys)}."
+        why = f"Partition keys keep it from {len(partners)} partners; its own are {folded(port.pkeys, 8)}."
         return Finding("reachability.port", subject, status_of(parted), measured, expected, why, remedy_of(parted))
     if bad:
         why = f"Packets from or to this port are lost.{_asymmetry(passed, as_client, as_server)}"

@@ -17,6 +17,7 @@ from ..._model.hca import NodeHcas, ObservedHcas
 from ..._model.intent import Fabric, Intent, Training
 from ..._model.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from ..._model.profiles import attachment_name, carries_rdma, traits
+from ..._model.text import folded
 from ..fleet.hcas_of_fabric import Member, resolve
 from ..fleet.places import by_leaf
 from ..job.channels import judge_log, name_hcas, spans_nodes
@@ -151,8 +152,8 @@ def _oob(host: str, processes: typing.Sequence[NcclProcess], several: bool) -> F
         return Finding("training.oob", host, UNKNOWN, "not in the log", expected, why, remedy)
     if several and any(line.startswith("lo ") for line in seen):
         why = "NCCL makes its own connections over the loopback interface, which no other host reaches."
-        return Finding("training.oob", host, FAIL, ", ".join(seen), expected, why, "Set NCCL_SOCKET_IFNAME to an interface of the pod network.")
-    return ok("training.oob", host, ", ".join(seen), expected)
+        return Finding("training.oob", host, FAIL, folded(seen), expected, why, "Set NCCL_SOCKET_IFNAME to an interface of the pod network.")
+    return ok("training.oob", host, folded(seen), expected)
 
 
 def _one_host(host: str) -> Finding:
@@ -190,14 +191,14 @@ def _hcas(subject: str, got: _Got, used: typing.Dict[str, bool], allowed: typing
     measured, expected = f"uses {_names(used)}", f"uses {_names(got.devices)}"
     nameless = sorted(name for name, known in used.items() if not known)
     if got.nameless:
-        why = f"Neither multus nor the node says which RDMA device is behind {', '.join(got.nameless)}."
+        why = f"Neither multus nor the node says which RDMA device is behind {folded(got.nameless)}."
         return Finding(
             "training.hcas", subject, UNKNOWN, measured, expected, why, "See virtual_functions.rdma_device: each function needs its RDMA device (rdma link)."
         )
     if not got.devices:
         return Finding("training.hcas", subject, FAIL, measured, "HCAs of this fabric", "The pod got none of this fabric.", "See the annotation of the pod.")
     if nameless:
-        why = f"The log does not say which HCA {', '.join(nameless)} is."
+        why = f"The log does not say which HCA {folded(nameless)} is."
         remedy = "Run with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET: it names merged devices as well."
         return Finding("training.hcas", subject, UNKNOWN, measured, expected, why, remedy)
     if not used:
@@ -205,11 +206,11 @@ def _hcas(subject: str, got: _Got, used: typing.Dict[str, bool], allowed: typing
         return Finding("training.hcas", subject, UNKNOWN, "uses none", expected, why, "See the findings training.transport and training.channels of its ranks.")
     idle, foreign = sorted(got.devices.keys() - used.keys()), sorted(used.keys() - allowed)
     if foreign:
-        why = f"{', '.join(foreign)} is none of the functions that the pod got: another fabric's, or the physical function, which all pods of the node share."
+        why = f"{folded(foreign)} is none of the functions that the pod got: another fabric's, or the physical function, which all pods of the node share."
         remedy = "Name the devices in NCCL_IB_HCA, exactly: with '=' in front, as mlx5_1 stands for mlx5_10 as well. Use RDMA mode exclusive."
         return Finding("training.hcas", subject, FAIL, measured, expected, why, remedy)
     if idle:
-        why = f"No channel uses {', '.join(idle)}: NCCL_IB_HCA leaves it out, its port is down, or no GPU of the job is near it."
+        why = f"No channel uses {folded(idle)}: NCCL_IB_HCA leaves it out, its port is down, or no GPU of the job is near it."
         return Finding(
             "training.hcas", subject, FAIL, measured, expected, why, "Compare NCCL_IB_HCA with ibv_devinfo in the pod; give the job the GPUs beside it."
         )
@@ -226,7 +227,7 @@ def _rails(fabric: Fabric, subject: str, got: _Got, used: typing.Dict[str, bool]
         return ok("training.rails", subject, measured, expected)
     unknown = sorted(device for device, rail in got.devices.items() if rail is None) or list(got.nameless)
     if unknown or not used or not all(used.values()):
-        why = f"It is not known of which rail {', '.join(unknown)} is." if unknown else "It is not known which HCAs the channels use."
+        why = f"It is not known of which rail {folded(unknown)} is." if unknown else "It is not known which HCAs the channels use."
         return Finding("training.rails", subject, UNKNOWN, measured, expected, why, "See the stage fabric, and the finding training.hcas of this host.")
     why = f"Nothing goes over rail {', '.join(map(str, idle))}: the pod has no function there, or no channel uses it."
     remedy = "One attachment for each rail; NCCL_IB_HCA with all of them; as many GPUs as rails, or NCCL_CROSS_NIC."
@@ -234,4 +235,4 @@ def _rails(fabric: Fabric, subject: str, got: _Got, used: typing.Dict[str, bool]
 
 
 def _names(names: typing.Iterable[str]) -> str:
-    return ", ".join(sorted(names)) or "none"
+    return folded(sorted(names), 16) or "none"

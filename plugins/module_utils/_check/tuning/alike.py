@@ -12,6 +12,7 @@ import dataclasses
 import typing
 
 from ..._model.findings import WARN, Finding, ok
+from ..._model.text import folded
 from ..._model.tuning import NodeTuning
 from ..._model.tuning_rows.row import Row
 from ..._model.tuning_rows.table import ROWS
@@ -101,7 +102,7 @@ def _row(row: Row, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterato
     known = sum(map(len, by_values.values()))
     (usual, most), (_second, next_most) = collections.Counter({values: len(members) for values, members in by_values.items()}).most_common(2)
     if most == next_most:
-        measured = ", ".join(f"{_said(values)} on {names(members)}" for values, members in by_values.items())
+        measured = folded([f"{_said(values)} on {names(members)}" for values, members in by_values.items()], 8)
         yield Odd(row, tuple(nodes), measured, None, most, known)
         return
     for values, members in by_values.items():

@@ -14,7 +14,7 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband, owns_rdma, traits
-from ..._model.text import number_of
+from ..._model.text import folded, number_of
 from ..._model.tuning import NodeTuning, Roce
 from ..._model.tuning_rows.roce import BY_NVIDIA, BY_OPERATOR
 from ..._model.tuning_rows.row import Row, fits, rule_of
@@ -116,7 +116,7 @@ def _check_row(intent: Intent, fabric: Fabric, row: Row, places: typing.Sequence
     if found:
         yield from found
         return
-    measured = ", ".join(f"{value} on {len(group)}" for value, group in by_value.items()) or "no HCA shows it"
+    measured = folded([f"{value} on {len(group)}" for value, group in by_value.items()], 8) or "no HCA shows it"
     expected = f"{row.what}: {want.text}" if want.rule else row.what
     yield ok(CHECK, f"{fabric.name} {row.name}", f"{measured} of {len(places)} HCAs", expected)
 

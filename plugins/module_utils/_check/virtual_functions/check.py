@@ -16,6 +16,7 @@ from ..._model.intent import Fabric, Intent
 from ..._model.kubernetes import ClusterNode
 from ..._model.profiles import is_infiniband, owns_rdma, traits
 from ..._model.sriov_operator import NodeState, OperatorFacts
+from ..._model.text import folded
 from ..controllers.device_plugin import why_not_offered
 from ..controllers.sync_errors import explain, with_cause
 from ..fleet import vendors, why_no_sriov
@@ -118,7 +119,7 @@ def _functions(fabric: Fabric, membership: Membership, name: str, node: NodeHcas
 
 def _members(fabric: Fabric, name: str, functions: typing.Sequence[Layers]) -> Finding:
     expected = f"{fabric.select.hcas_per_node} physical functions"
-    measured = ", ".join(layers.hca.name for layers in functions) or "none"
+    measured = folded([layers.hca.name for layers in functions]) or "none"
     if len(functions) == fabric.select.hcas_per_node:
         return ok("virtual_functions.members", f"{fabric.name} {name}", measured, expected)
     why = "Intent or hardware: the fabric has another number of physical functions on this node than the intent says."
@@ -223,9 +224,9 @@ def _driver(layers: Layers) -> Finding:
     if len(drivers) == 1 and drivers[0] not in ("none", "vfio-pci"):
         return ok("virtual_functions.driver", layers.subject, drivers[0], expected)
     bare = [vf.name for vf in layers.vfs if vf.pci is None or vf.pci.driver in (None, "vfio-pci")]
-    why = f"Kernel: these functions have no network driver: {', '.join(bare)}." if bare else "Kernel: the functions of one card have several drivers."
+    why = f"Kernel: these functions have no network driver: {folded(bare, 8)}." if bare else "Kernel: the functions of one card have several drivers."
     remedy = vendors.load_driver(layers.vfs)
-    return Finding("virtual_functions.driver", layers.subject, FAIL, ", ".join(drivers), expected, why, remedy)
+    return Finding("virtual_functions.driver", layers.subject, FAIL, folded(drivers, 8), expected, why, remedy)
 
 
 def _report(layers: Layers) -> Finding:

@@ -17,6 +17,7 @@ from ..._model.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, VfAdministration
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
 from ..._model.sriov_operator import NodeState, StateInterface, WantedInterface
+from ..._model.text import folded
 
 #: what the CNI plugin writes for a link state of the network, as sysfs shows it
 _POLICIES = {"auto": "Follow", "enable": "Up", "disable": "Down"}
@@ -82,7 +83,7 @@ def mtu(layers: Layers) -> Finding:
     """Whether physical and virtual functions have the MTU that the intent asks for; without one, whether kernel and report agree."""
     check, wanted, reported = "virtual_functions.mtu", layers.fabric.mtu, layers.reported
     own, others = _mtu(layers.hca), {vf.name: _mtu(vf) for vf in layers.vfs if vf.all_netdevs}
-    shown = ", ".join(sorted({str(value) for value in others.values()})) or "not seen"
+    shown = folded(sorted({str(value) for value in others.values()}), 8) or "not seen"
     measured = f"PF {own or 'not seen'}, VFs {shown}, report {reported.mtu if reported and reported.mtu else 'none'}"
     if own is None:
         why = "Kernel: the physical function has no network interface here, so its MTU is not seen."
