@@ -53,6 +53,7 @@ WHAT = {
         "hca",
         "hcas",
         "island",
+        "lids",
         "manager",
         "membership",
         "node",

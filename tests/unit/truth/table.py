@@ -236,7 +236,12 @@ ROWS: typing.Tuple[Row, ...] = (
         "GUIDs tell what is what; this is for the reader.",
     ),
     Row(("topologies",), (f"{_TOPOLOGY}lmc",), "Rounds of pairs need no ways; where each link is used, it is a warning."),
-    Row(("topologies",), (f"{_TOPOLOGY}links(*).a.lid", f"{_TOPOLOGY}links(*).b.lid"), "GUIDs tell what is what; this is for the reader."),
+    Row(
+        ("topologies",),
+        (f"{_TOPOLOGY}links(*).a.lid", f"{_TOPOLOGY}links(manager).b.lid", f"{_TOPOLOGY}links(uplink).b.lid"),
+        "GUIDs tell what is what; this is for the reader.",
+    ),
+    Row(("topologies",), (f"{_TOPOLOGY}links(HCA).b.lid",), "The port tells its LID itself; another one here would contradict it.", ("unread", "left out")),
     Row(
         ("topologies",),
         (f"{_TOPOLOGY}links(*).a.port", f"{_TOPOLOGY}links(*).b.port"),

@@ -21,6 +21,7 @@ from ..fleet.hcas_of_fabric import Membership, candidates, resolve, selects
 from ..fleet.places import by_leaf, seen_from
 from .barriers import cause, not_asked
 from .error_counters import check_errors
+from .lids import check_lids
 from .names import MOST, TOOLS, FabricFacts, words_of_ports
 from .partitions import check_partitions
 from .subnet_managers import check_islands, check_managers, check_no_manager
@@ -149,6 +150,7 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
     seen, why_none = seen_from(membership, facts.topologies)
     findings += check_managers(fabric, membership, seen, world)
     findings += check_partitions(fabric, membership)
+    findings += check_lids(fabric, membership, facts.topologies, world)
     if seen is None or seen.topology is None:
         remedy = f"Run ibnetdiscover by hand on a node of the fabric, as root; {TOOLS} must be there."
         return [*findings, Finding("fabric.topology", fabric.name, UNKNOWN, "no topology", "a topology from one port", why_none, remedy)]

@@ -157,6 +157,24 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         ),
         remedy="See the ports of these switches towards the spines, on the switch itself, and their cables.",
     ),
+    "fabric.lids": Explanation(
+        means="A port tells a LID that is another port's. Whoever sends to that LID reaches one of the two, so nothing is proven of the other.",
+        measured=(
+            "The LIDs of all ports of physical functions that see a manager of the fabric, against each other; and the LID that the topology shows at the GUID "
+            "of each port. Where the topology shows it at one of two ports, it is that one's."
+        ),
+        causes=(
+            "The subnet manager gave new LIDs while the stage looked.",
+            "Two functions share one port and its LID (a card for several hosts or sockets).",
+            "A node tells what is not true of its ports: its driver, or whoever rules it.",
+        ),
+        look=(
+            "smpquery nodeinfo LID",
+            "cat /sys/class/infiniband/mlx5_0/ports/1/lid",
+            "saquery PR --src-to-dst LID:LID",
+        ),
+        remedy="Run the stage again. If it stays, ask the LID from another node (`smpquery nodeinfo`), and take out the node that tells what it does not have.",
+    ),
     "fabric.manager": Explanation(
         means=(
             "A port says that a subnet manager runs on it (IsSM bit), and nothing answers there. When it wakes up it may believe that it is still the master."

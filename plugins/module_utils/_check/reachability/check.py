@@ -20,6 +20,7 @@ from ..._model.reachability import ObservedPings, ObservedServers, PingPlan
 from ..._schedule.coverage import coverage
 from ..fleet import answers
 from ..fleet.hcas_of_fabric import Membership, resolve
+from ..fleet.lids import Claim, Key, false_claims
 from ..fleet.places import by_leaf, places
 from ..fleet.routes import coverage_finding, ways_of
 from ..fleet.suspects import suspects, trial
@@ -74,7 +75,8 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
                 Finding("reachability.scope", fabric.name, UNKNOWN, "not measured", "every port as client and as server", why, f"{membership.remedy}.")
             )
             continue
-        findings += _check_fabric(fabric, membership, facts)
+        claims = false_claims(membership, nodes, subnets, facts.topologies)
+        findings += _check_fabric(fabric, membership, facts, {key: claim for claim in claims for key in claim.ports})
     return tuple(findings)
 
 
@@ -110,13 +112,14 @@ def _check_nodes(facts: Facts) -> typing.List[Finding]:
     return findings
 
 
-def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts) -> typing.List[Finding]:
+def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts, claims: typing.Mapping[Key, Claim]) -> typing.List[Finding]:
+    """:param claims: of the ports of which it is not proven that they have their LID"""
     ports = _ports(membership, facts)
     if not ports:
         why = f"The fabric has no port on any of the {len(membership.members)} nodes that were read."
         return [Finding("reachability.scope", fabric.name, UNKNOWN, "no port", "every port as client and as server", why, "See the findings of stage fabric.")]
     strays: typing.Dict[Port, typing.List[int]] = {}
-    pairs = find_pairs(ports, facts.plan, facts.pings, servers_gone(ports, facts.servers, facts.stopped), strays)
+    pairs = find_pairs(ports, facts.plan, facts.pings, servers_gone(ports, facts.servers, facts.stopped), strays, claims)
     as_client: typing.Dict[Port, typing.List[Pair]] = {port: [] for port in ports}
     as_server: typing.Dict[Port, typing.List[Pair]] = {port: [] for port in ports}
     for pair in pairs:
@@ -129,7 +132,7 @@ def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts) -> typin
     found = suspects([trial(fabric.name, pair.client.place, pair.server.place, pair.passed) for pair in trials]) if failed else ()
     return [
         *judge_pairs(fabric, pairs, found, facts.servers),
-        *(judge_port(fabric, port, as_client[port], as_server[port], strays.get(port, ())) for port in ports),
+        *(judge_port(fabric, port, as_client[port], as_server[port], strays.get(port, ()), claims.get(port.key)) for port in ports),
         *check_suspects(fabric, pairs, found, membership, facts.topologies),
         _judge_scope(fabric, ports, as_client),
         *_judge_links(fabric, pairs, membership, facts),

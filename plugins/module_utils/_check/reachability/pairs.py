@@ -12,6 +12,7 @@ from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.reachability import ObservedPings, ObservedServers, Ping, PingPlan
 from ..._model.text import folded
+from ..fleet.lids import Key
 from ..fleet.partitions import Apart, apart
 from ..fleet.suspects import Suspect
 from .partitions import remedy_of, status_of
@@ -35,6 +36,10 @@ class Port(typing.NamedTuple):
     lid: typing.Optional[int]
     place: Place
     pkeys: typing.Tuple[str, ...]
+
+    @property
+    def key(self) -> Key:
+        return self.node, self.device, self.number
 
     def __str__(self) -> str:
         return f"{self.node} {self.device} port {self.number}"
@@ -70,6 +75,7 @@ def find_pairs(
     pings: typing.Mapping[str, ObservedPings],
     gone: typing.Collection[Port],
     strays: typing.Dict[Port, typing.List[int]],
+    claims: typing.Collection[Key] = (),
 ) -> typing.List[Pair]:
     """What was planned between these ports, each with its measurement.
 
@@ -77,8 +83,10 @@ def find_pairs(
     :param pings: answer of ibping, mode ping, of each node
     :param gone: ports whose server ended before its time: a loss there is no cable's
     :param strays: gets the LIDs that a client was to ping, and that no port of its rail has
+    :param claims: ports of which it is not proven that they have their LID: what answers there may be another port
     """
-    servers = {(port.rail, port.lid): port for port in ports if port.lid is not None}
+    # a port that is proven goes before one that tells the same LID
+    servers = {(port.rail, port.lid): port for port in sorted(ports, key=lambda port: port.key in claims, reverse=True) if port.lid is not None}
     measured = {
         (name, ping.rdma_device, ping.port, ping.destination_lid): ping
         for name, observed in pings.items()
@@ -97,7 +105,10 @@ def find_pairs(
                     strays.setdefault(client, []).append(lid)
                     continue
                 ping = measured.get((client.node, client.device, client.number, lid))
-                if ping is None:
+                if server.key in claims:
+                    why = f"it is not proven that {server} has LID {lid}, so what answered may be another port"
+                    result.append(Pair(client, server, None, why, "See the finding fabric.lids of this LID, and the finding reachability.port of the port."))
+                elif ping is None:
                     observed = pings.get(client.node)
                     why = f"the client's node gave no answer: {observed.error if observed and observed.error else 'this destination is missing in it'}"
                     result.append(Pair(client, server, None, why))

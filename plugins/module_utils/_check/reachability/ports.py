@@ -9,18 +9,33 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.text import folded
+from ..fleet.lids import Claim
 from .pairs import Pair, Port
 from .partitions import remedy_of, status_of
 
 
-def judge_port(fabric: Fabric, port: Port, as_client: typing.Sequence[Pair], as_server: typing.Sequence[Pair], strays: typing.Sequence[int]) -> Finding:
-    """A port is proven when it was client and server at least once, and nothing of that failed."""
+def judge_port(
+    fabric: Fabric,
+    port: Port,
+    as_client: typing.Sequence[Pair],
+    as_server: typing.Sequence[Pair],
+    strays: typing.Sequence[int],
+    claim: typing.Optional[Claim] = None,
+) -> Finding:
+    """A port is proven when it was client and server at least once, and nothing of that failed.
+
+    :param claim: it is not proven that the port has its LID
+    """
     subject, expected = f"{fabric.name} rail {port.rail} {port}", "proven as client and as server"
     passed = [sum(pair.passed for pair in group) for group in (as_client, as_server)]
     measured = f"as client {passed[0]} of {len(as_client)}, as server {passed[1]} of {len(as_server)}"
     if port.lid is None:
         why = "The port has no LID: no subnet manager has set it up, so nobody can ping it."
         return Finding("reachability.port", subject, FAIL, "no LID", expected, why, "See the findings of stage fabric.")
+    if claim is not None:
+        why = f"{claim.words} So it is not proven that whoever pinged LID {claim.lid} has reached this port."
+        remedy = f"See the finding fabric.lids of LID {claim.lid}; then run the stages fabric and reachability again."
+        return Finding("reachability.port", subject, FAIL, f"LID {claim.lid} not proven", expected, why, remedy)
     if not as_client or not as_server:
         why = "The port has no partner on its rail that could be asked: it takes two nodes with a port of this rail."
         return Finding(

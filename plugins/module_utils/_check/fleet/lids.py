@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which ports tell a LID that is not theirs alone. A LID leads to one port: what answers there proves nothing of another one, whatever its node tells."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing
+
+from ..._model.fabric import SeenTopology
+from ..._model.hca import Hca, Port
+from ..._model.text import folded
+from .hcas_of_fabric import Membership, Nodes, Subnets
+from .places import Topologies, seen_at
+
+#: node, RDMA device, number of the port
+Key = typing.Tuple[str, str, int]
+
+#: ports in the words of a claim
+_MOST = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A LID that ports tell and that is not theirs, or of which it is not known whose it is.
+
+    :ivar ports: those of which it is not proven that they have it
+    :ivar words: who tells it, and what the topology shows: sentences
+    """
+
+    lid: int
+    ports: typing.Tuple[Key, ...]
+    words: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _Told:
+    """A port as its node tells it. master: GUID of the subnet manager that it sees."""
+
+    key: Key
+    lid: int
+    guid: typing.Optional[str]
+    master: str
+
+    def __str__(self) -> str:
+        return "{} {} port {}".format(*self.key)
+
+
+def false_claims(membership: Membership, nodes: Nodes, subnets: Subnets, topologies: Topologies) -> typing.Tuple[Claim, ...]:
+    """The LIDs that several ports of one subnet tell, and those that the topology shows at another port, in the order of the LIDs.
+
+    Virtual functions have the LID of their physical one. What the topology shows at the GUID of a port is proven; without it, of two ports neither is.
+    """
+    shown = _Shown(membership, subnets, topologies)
+    by_lid: typing.Dict[typing.Tuple[int, str], typing.List[_Told]] = collections.defaultdict(list)
+    for port in _told(membership, nodes, subnets):
+        by_lid[port.lid, port.master].append(port)
+    claims = []
+    for (lid, _master), ports in sorted(by_lid.items()):
+        proven = [port for port in ports if shown.at(port) == lid]
+        wrong = [port for port in ports if shown.elsewhere(port)]
+        if len(ports) > 1:
+            wrong = [port for port in ports if port not in proven] if len(proven) == 1 else ports
+        if wrong:
+            claims.append(Claim(lid, tuple(port.key for port in wrong), f"{_says(ports, lid)}{shown.words(lid, wrong)}"))
+    return tuple(claims)
+
+
+def _says(ports: typing.Sequence[_Told], lid: int) -> str:
+    names = folded([str(port) for port in ports], _MOST, " and " if len(ports) == 2 else ", ")
+    return f"By {'its node' if len(ports) == 1 else 'their nodes'}, {names} {'has' if len(ports) == 1 else 'have'} LID {lid}."
+
+
+def _told(membership: Membership, nodes: Nodes, subnets: Subnets) -> typing.Iterator[_Told]:
+    """The ports of physical functions that see a manager of the fabric and tell a LID, members or not."""
+    for name, node in nodes.items():
+        masters = {(seen.rdma_device, seen.port): seen.master.guid for seen in subnets.get(name, ()) if seen.master}
+        for hca, port in _ports(node.hcas):
+            master = masters.get((hca.rdma_device or "", port.number))
+            if port.lid is not None and master in membership.subnet_managers:
+                yield _Told((name, hca.rdma_device or "", port.number), port.lid, port.guid, master or "")
+
+
+def _ports(hcas: typing.Iterable[Hca]) -> typing.Iterator[typing.Tuple[Hca, Port]]:
+    return ((hca, port) for hca in hcas if not hca.is_virtual for port in hca.ports)
+
+
+class _Shown:
+    """What the topology of the fabric shows of LIDs; nothing where there is none."""
+
+    def __init__(self, membership: Membership, subnets: Subnets, topologies: Topologies) -> None:
+        name, seen, _why = seen_at(membership, topologies)
+        self._master = next((one.master.guid for one in subnets.get(name, ()) if one.master and _is_from(one.rdma_device, one.port, seen)), None)
+        self._lids: typing.Dict[str, int] = {}
+        self._owners: typing.Dict[int, str] = {}
+        self._called = {node.guid: node.called for node in seen.topology.nodes} if seen and seen.topology else {}
+        for link in seen.topology.links if seen and seen.topology else ():
+            for end in (link.a, link.b):
+                if end.lid:
+                    self._owners[end.lid] = end.port_guid or end.guid
+                    self._called.setdefault(end.port_guid or end.guid, self._called.get(end.guid, ""))
+                    if end.port_guid:
+                        self._lids[end.port_guid] = end.lid
+
+    def at(self, port: _Told) -> typing.Optional[int]:
+        """The LID that it shows at the GUID of a port."""
+        return self._lids.get(port.guid or "")
+
+    def elsewhere(self, port: _Told) -> bool:
+        """Whether it shows another LID at the port; or, where it does not show the port, its LID at another one of the same manager."""
+        own = self.at(port)
+        return own != port.lid if own is not None else port.guid is not None and port.lid in self._owners and port.master == self._master
+
+    def words(self, lid: int, wrong: typing.Sequence[_Told]) -> str:
+        """Where the LID is by the topology, and which LIDs these ports have there."""
+        owner = self._owners.get(lid)
+        others = [f"LID {self.at(port)} at {port}" for port in wrong if self.at(port) not in (None, lid)]
+        at = [f"it at {self._called.get(owner) or 'a port'} (GUID {owner})"] if owner else []
+        return f" The topology shows {folded([*at, *others], _MOST)}." if at or others else ""
+
+
+def _is_from(device: str, number: int, seen: typing.Optional[SeenTopology]) -> bool:
+    return seen is not None and (seen.rdma_device, seen.port) == (device, number)
