@@ -13,7 +13,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import Task, most_seconds_of_a_pair
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import Task, most_seconds_of_a_pair, seconds_of_wider
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.wider import wider
 
 FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
 PINGS = CommandResult("rping", 0, "".join(f"ping data: rdma-ping-{number}: x\n" for number in range(5)))
@@ -84,12 +85,24 @@ class Pods:
         self.clock.now += self.away
 
 
-def measure(client: Client, away: float = 0.0) -> PairResult:
+def bench_of(client: Client, away: float) -> typing.Tuple[Bench, typing.List[RdmaPod]]:
     clock = client.clock
     bench = Bench(typing.cast("typing.Any", None), Plan((FABRIC,), ClusterIntent(), ("a", "b")), clock, lambda _seconds: None, lambda _line: None)
     bench._pods = typing.cast("typing.Any", Pods(client, Server(clock), away))
     ends = [RdmaPod(FABRIC.name, node, name, "n", device="mlx5_0", address=f"10.0.0.{place}") for place, (node, name) in enumerate((("a", "c"), ("b", "s")), 1)]
+    return bench, ends
+
+
+def measure(client: Client, away: float = 0.0) -> PairResult:
+    bench, ends = bench_of(client, away)
     return bench._pair(FABRIC, Task.between((0, "a"), (0, "b")), ends[0], ends[1], 0)
+
+
+def measure_once_more(client: Client, away: float = 0.0) -> PairResult:
+    bench, ends = bench_of(client, away)
+    amount = wider(FABRIC, 1)
+    pair = PairResult(FABRIC.name, "a", "b", average_gbps=1.0, transport="RDMA", queue_pairs=1, message_bytes=65536, iterations=1000)
+    return bench._once_more(FABRIC, {(end.rail, end.node): end for end in ends}, pair, amount)
 
 
 @pytest.mark.parametrize(
@@ -115,3 +128,18 @@ def test_an_api_server_that_is_away_costs_the_pair_none_of_its_time() -> None:
     client = Client(Clock(), PINGS, LOST, takes=2.0)
     assert measure(client, away=290.0).failure == "exec_lost"
     assert client.started == 6
+
+
+@pytest.mark.parametrize(("write", "kind"), [(LOST, "exec_lost"), (REFUSED, "not_listening")])
+def test_a_second_measurement_takes_no_longer_than_the_plan_counts(write: CommandResult, kind: str) -> None:
+    clock = Clock()
+    found = measure_once_more(Client(clock, PINGS, write)).wider
+    assert clock.now <= seconds_of_wider(FABRIC)[1] + SETTLE
+    assert found is not None and found.average_gbps is None and found.why.startswith(kind)
+
+
+def test_a_second_measurement_that_breaks_at_once_is_tried_again() -> None:
+    client = Client(Clock(), PINGS, LOST, takes=2.0)
+    found = measure_once_more(client, away=290.0).wider
+    assert found is not None and found.why.startswith("exec_lost")
+    assert client.started == 3

@@ -303,7 +303,25 @@ def test_of_an_end_whose_pairs_stay_slow_two_are_measured_once_more() -> None:
     assert all("f" in (pair.client, pair.server) for pair in found) and len(found) == 10
     assert sum(pair.wider is not None and pair.wider.average_gbps == 219.0 for pair in found) == 4
     told = {pair.wider.why for pair in found if pair.wider is not None and pair.wider.average_gbps is None}
-    assert told == {f"2 other pairs with f as the {role} were measured so, and stayed too slow" for role in ("client", "server")}
+    assert told == {f"2 other pairs with f as the {role} were measured so, and stayed too slow or failed" for role in ("client", "server")}
+
+
+def test_an_end_whose_second_measurement_fails_is_measured_no_more_than_one_that_stays_slow() -> None:
+    nodes = ("a", "b", "c", "d", "e", "f")
+    api = _Fast("400 Gb/sec (4X NDR)", nodes)
+
+    def answer(node: str, command: typing.Tuple[str, ...]) -> typing.Any:
+        to = next(pod["node"] for number, pod in enumerate(map(api.pods.get, api.made), 1) if pod and command[-1] == f"10.0.0.{number}")
+        failed = CommandResult("", 1, "Couldn't allocate MR\n")
+        return _of_queue_pairs("218.000000" if "f" in (node, to) else "391.500000", lambda node, server: failed)(node, command)
+
+    api.answers = {("ib_write_bw", "client"): answer}
+    facts, _lines = run(api, nodes, line_rate={"floor_gbps": 368, "reason": "NDR"})
+    said = [pair.wider.why for pair in facts.pairs if pair.wider is not None]
+    assert len(said) == 10 and sum("Couldn't allocate MR" in why for why in said) == 4
+    assert {why for why in said if "MR" not in why} == {
+        f"2 other pairs with f as the {role} were measured so, and stayed too slow or failed" for role in ("client", "server")
+    }
 
 
 def test_the_pods_of_one_fabric_go_before_those_of_the_next_come() -> None:

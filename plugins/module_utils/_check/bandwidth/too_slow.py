@@ -16,12 +16,12 @@ from .pairs import OF_FIGURE, check_pair
 
 
 class TooSlow:
-    """Tells, step by step, which pairs are to be measured once more. It keeps what others of their kind reach, and whose pairs stayed too slow."""
+    """Tells, step by step, which pairs are to be measured once more. It keeps what others of their kind reach, and whose pairs no second figure helped."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._best: typing.Dict[typing.Any, Best] = {}
-        #: by end and what it does there: how many of its pairs stayed too slow
+        #: by end and what it does there: how many of its pairs stayed too slow, or gave no second figure
         self._stayed: typing.Dict[typing.Tuple[int, str, str], int] = collections.Counter()
 
     def choose(self, pairs: typing.Sequence[PairResult]) -> typing.List[typing.Tuple[PairResult, typing.Optional[Amount]]]:
@@ -39,9 +39,9 @@ class TooSlow:
         return pair.is_comparable and any(item.status == FAIL and item.check in OF_FIGURE for item in check_pair(self._ground, pair, self._best))
 
     def note(self, pairs: typing.Iterable[PairResult]) -> None:
-        """Count the pairs that stayed too slow."""
+        """Count the pairs that stayed too slow, and those that gave no second figure: an end that fails each time takes the time of each."""
         for pair in pairs:
-            if pair.wider is not None and pair.wider.average_gbps is not None and self.is_too_slow(pair):
+            if pair.wider is not None and (pair.wider.average_gbps is None or self.is_too_slow(pair)):
                 for role in _roles(pair):
                     self._stayed[role] += 1
 
@@ -53,7 +53,7 @@ class TooSlow:
         if not stayed:
             return pair, amount
         _rail, node, what = stayed[0]
-        why = f"{self._stayed[stayed[0]]} other pairs with {node} as the {what} were measured so, and stayed too slow"
+        why = f"{self._stayed[stayed[0]]} other pairs with {node} as the {what} were measured so, and stayed too slow or failed"
         return dataclasses.replace(pair, wider=Wider(amount.queue_pairs, amount.message_bytes, why=why)), None
 
 
