@@ -15,7 +15,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import MOST_HINTS
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import workload
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import nic_map
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 Data = typing.Dict[str, typing.Any]
 #: seconds of processor time; without bounds it is minutes
@@ -83,3 +85,47 @@ def test_the_nearest_node_is_looked_for_for_the_first_few_lines() -> None:
     assert time.process_time() - begin < LIMIT
     assert ["did you mean 'gpu-worker-node-rack" in item.expected for item in found] == [True] * MOST_HINTS + [False] * (10_000 - MOST_HINTS)
     assert found[-1].measured == "no such node" and found[-1].remedy == "Correct the name, or remove the line."
+
+
+def train_job(spec: Data, jobs: typing.Sequence[str] = ("node",)) -> typing.Tuple[Data, Data]:
+    """A TrainJob, and the runtime that it refers to."""
+
+    def template() -> Data:
+        return {"spec": {"template": {"spec": {"containers": [{"name": "node", "image": "x"}]}}}}
+
+    inner = {"replicatedJobs": [{"name": name, "template": template()} for name in jobs]}
+    runtime = {"kind": "TrainingRuntime", "metadata": {"name": "r", "namespace": "t"}, "spec": {"template": {"spec": inner}}}
+    reference = {"kind": "TrainingRuntime", "name": "r"}
+    return {"kind": "TrainJob", "metadata": {"name": "j", "namespace": "t"}, "spec": {"runtimeRef": reference, **spec}}, runtime
+
+
+def runtime_patch(*names: str) -> Data:
+    return {"trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [{"name": name} for name in names]}}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "jobs", "seen"),
+    [
+        ({"runtimePatches": [{}] * 1001}, ("node",), "TrainJob j: runtimePatches has 1001 entries; 1000 are the most"),
+        ({"runtimePatches": [runtime_patch(*["a"] * 1001)]}, ("node",), "TrainJob j: replicatedJobs has 1001 entries; 1000 are the most"),
+        ({"podTemplateOverrides": [{}] * 1001}, ("node",), "TrainJob j: podTemplateOverrides has 1001 entries; 1000 are the most"),
+        ({"podTemplateOverrides": [{"targetJobs": [{}] * 1001}]}, ("node",), "TrainJob j: targetJobs has 1001 entries; 1000 are the most"),
+        ({"runtimePatches": [runtime_patch("a", "b", "c")] * 400}, ("node",), "TrainJob j: it patches 1200 pod templates; 1000 are the most"),
+        ({}, ("node",) * 1001, "TrainingRuntime r: replicatedJobs has 1001 entries; 1000 are the most"),
+    ],
+)
+def test_a_train_job_with_more_patches_than_any_is_refused_by_name(spec: Data, jobs: typing.Sequence[str], seen: str) -> None:
+    job, runtime = train_job(spec, jobs)
+    with pytest.raises(ResourceError) as error:
+        workload(job, [runtime])
+    assert str(error.value) == seen
+
+
+def test_each_job_of_a_runtime_gets_its_patches_in_their_order() -> None:
+    def env(name: str, value: str, *jobs: str) -> Data:
+        containers = {"containers": [{"name": "node", "env": [{"name": name, "value": value}]}]}
+        return {"targetJobs": [{"name": job} for job in jobs], "spec": containers}
+
+    job, runtime = train_job({"podTemplateOverrides": [env("A", "1", "one", "two"), env("A", "2", "two"), env("B", "3", "three")]}, ("one", "two"))
+    found = [{variable.name: variable.value for variable in template.containers[0].environment} for template in workload(job, [runtime]).templates]
+    assert found == [{"A": "1"}, {"A": "2"}]

@@ -275,8 +275,9 @@ def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> typing.
     if not found:
         raise ResourceError(f"{title_of(job)}: its {kind} {name}, in which its pod template is, was not found")
     spec, trainer = copy.deepcopy(mapping_at(found[0], "spec")), mapping_at(job, "spec", "trainer")
-    jobs = items_of(mapping_at(spec, "template", "spec"), "replicatedJobs", name)
+    jobs = _entries(mapping_at(spec, "template", "spec"), "replicatedJobs", f"{kind} {name}")
     replaced: _Provenance = {}
+    patches = _patches(job)
     for item in jobs:
         if not item.get("name"):
             raise ResourceError(f"{kind} {name}: a job in spec.template.spec.replicatedJobs has no name")
@@ -293,7 +294,8 @@ def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> typing.
                         before = {**_amounts(container, "requests", name), **_amounts(container, "limits", name)}
                         replaced[id(container)] = Replaced(before, f"{title_of(job)} spec.trainer.resourcesPerNode", f"{kind} {name}")
                     _overwrite(container, trainer, name)
-        for patch in _patches(job, str(item.get("name", ""))):
+        # of two jobs of one name, which the API server refuses, the first is patched
+        for patch in patches.pop(str(item["name"]), ()):
             _patch(pod, patch, name)
     return {"kind": "TrainJob", "spec": spec}, replaced
 
@@ -309,16 +311,25 @@ def _overwrite(container: typing.Dict[str, typing.Any], trainer: Resource, what:
     _join(container, trainer, "env", what)
 
 
-def _patches(job: Resource, name: str) -> typing.Iterator[Resource]:
-    """Patches of the pod template of one of the runtime's jobs; runtimePatches since v2.2, podTemplateOverrides before."""
+def _patches(job: Resource) -> typing.Dict[str, typing.List[Resource]]:
+    """Patches of the pod templates of the runtime's jobs, by the names of these; runtimePatches since v2.2, podTemplateOverrides before.
+
+    :raises ResourceError: they are more than anybody needs
+    """
     what = title_of(job)
-    for patch in items_of(mapping_at(job, "spec"), "runtimePatches", what):
-        for item in items_of(mapping_at(patch, "trainingRuntimeSpec", "template", "spec"), "replicatedJobs", what):
-            if item.get("name") == name:
-                yield mapping_at(item, "template", "spec", "template")
-    for override in items_of(mapping_at(job, "spec"), "podTemplateOverrides", what):
-        if any(target.get("name") == name for target in items_of(override, "targetJobs", what)):
-            yield override
+    found = [
+        (item.get("name"), mapping_at(item, "template", "spec", "template"))
+        for patch in _entries(mapping_at(job, "spec"), "runtimePatches", what)
+        for item in _entries(mapping_at(patch, "trainingRuntimeSpec", "template", "spec"), "replicatedJobs", what)
+    ]
+    for override in _entries(mapping_at(job, "spec"), "podTemplateOverrides", what):
+        found += [(name, override) for name in {str(target.get("name")) for target in _entries(override, "targetJobs", what)}]
+    if len(found) > _MOST_ENTRIES:
+        raise ResourceError(f"{what}: it patches {len(found)} pod templates; {_MOST_ENTRIES} are the most")
+    by_name: typing.Dict[str, typing.List[Resource]] = {}
+    for name, patch in found:
+        by_name.setdefault(str(name), []).append(patch)
+    return by_name
 
 
 def _patch(pod: typing.Dict[str, typing.Any], patch: Resource, what: str) -> None:
@@ -328,8 +339,8 @@ def _patch(pod: typing.Dict[str, typing.Any], patch: Resource, what: str) -> Non
     _join(spec, changed, "volumes", what)
     if changed.get("securityContext"):
         spec["securityContext"] = changed["securityContext"]
-    for container in items_of(spec, "containers", what):
-        for wanted in items_of(changed, "containers", what):
+    for container in _entries(spec, "containers", what):
+        for wanted in _entries(changed, "containers", what):
             if wanted.get("name") == container.get("name"):
                 _join(container, wanted, "env", what)
                 _join(container, wanted, "volumeMounts", what, "mountPath")
