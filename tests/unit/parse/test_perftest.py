@@ -94,7 +94,7 @@ def test_both_megabyte_columns_are_mebibytes(unit: str) -> None:
     assert parse(text).largest.average_gbps == pytest.approx(98.304)
 
 
-@pytest.mark.parametrize("value", ["0.000000", "0.00", "inf", "-inf", "nan", "-nan", "-1.0", "abc"])
+@pytest.mark.parametrize("value", ["0.000000", "0.00", "inf", "-inf", "nan", "-nan", "-1.0", "abc", "10000.01", "50000", "1e300"])
 def test_no_measurement(value: str) -> None:
     # an unstable clock makes perftest print these with exit code 0
     text = f" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100      0.10    {value}   0.000066\n"
@@ -105,6 +105,12 @@ def test_no_measurement(value: str) -> None:
 def test_a_figure_of_no_message_is_none() -> None:
     with pytest.raises(PerftestError, match="an average of no message"):
         parse(" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      0      0.10    0.09   0.000066\n")
+
+
+@pytest.mark.parametrize("peak", ["50000", "1e300", "inf"])
+def test_a_peak_that_no_link_has_is_not_known(peak: str) -> None:
+    text = f" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100      {peak}    373.64   0.000066\n"
+    assert (parse(text).largest.average_gbps, parse(text).largest.peak_gbps) == (373.64, None)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,9 @@ def test_mutated_lines(lines: typing.List[str], cut: int) -> None:
         assert str(error)
 
 
-@pytest.mark.parametrize(("rate", "speed", "width"), [("0", "0.0", "16"), ("0.001", "0.000001", "16"), ("400", "32.0", "0"), ("400", "32.0", "900")])
+@pytest.mark.parametrize(
+    ("rate", "speed", "width"), [("0", "0.0", "16"), ("0.001", "0.000001", "16"), ("400", "32.0", "0"), ("400", "32.0", "900"), ("400", "1024", "32")]
+)
 def test_what_no_link_can_have_is_not_known(rate: str, speed: str, width: str) -> None:
     address = "0000:3c:00.1"
     found = parse(f"rate mlx5_0 {rate} Gb/sec (4X NDR)\nspeed {address} {speed} GT/s PCIe\nwidth {address} {width}\n")

@@ -14,6 +14,7 @@ import math
 import re
 import typing
 
+from ..._model.boundary.fabric import GBPS
 from ..._model.errors import RdmaError
 
 #: sums over all streams, as received: one direction, and the way back of ``--bidir``
@@ -57,7 +58,10 @@ def parse(text: str) -> Report:
         _agree(item)
     connected = start.get("connected")
     streams = len(connected) if isinstance(connected, list) else 0
-    return Report(sum(_gbps(item.get("bits_per_second")) for item in sums), max(1, streams // len(sums)))
+    total = sum(_gbps(item.get("bits_per_second")) for item in sums)
+    if not GBPS.fits(total):
+        raise Iperf3Error(f"bits_per_second are {total:g} Gb/s in all, which is no measurement")
+    return Report(total, max(1, streams // len(sums)))
 
 
 def error(text: str) -> str:

@@ -15,6 +15,7 @@ import math
 import re
 import typing
 
+from ..._model.boundary.fabric import GBPS
 from ..._model.errors import RdmaError
 
 #: 1 MiB/s in Gb/s. The columns "MB/sec" (before 24.07) and "MiB/sec" are both 2^20 bytes per second
@@ -37,7 +38,7 @@ class PerftestError(RdmaError):
 class Row:
     """One row of the table: sizes in bytes, bandwidth in Gb/s (decimal), rate in million messages per second.
 
-    :ivar peak_gbps: None where perftest did not measure it (with -D it prints zero)
+    :ivar peak_gbps: None where perftest did not measure it (with -D it prints zero), and where no link has it
     """
 
     message_bytes: int
@@ -67,8 +68,8 @@ class Report:
 def parse(text: str) -> Report:
     """Parse what a client printed (noise between the lines does no harm).
 
-    :raises PerftestError: no table, no complete row, several rows of one size, or a value that is no measurement: zero, negative, inf or nan, or of
-        no message. Those come with exit code 0 when the CPU's clock is unstable
+    :raises PerftestError: no table, no complete row, several rows of one size, or a value that is no measurement: zero, negative, inf, nan or more than any
+        link has, or of no message. Those come with exit code 0 when the CPU's clock is unstable
     """
     parameters: typing.Dict[str, str] = {}
     rows: typing.List[Row] = []
@@ -109,10 +110,10 @@ def _row(match: typing.Match[str], unit: str, line: str) -> Row:
         peak, average, rate = (float(match.group(name)) for name in ("peak", "average", "rate"))
     except ValueError:
         raise PerftestError(f"no number in the row '{line.strip()[:200]}'") from None
-    if not math.isfinite(average) or average <= 0 or not math.isfinite(rate):
+    if average <= 0 or not GBPS.fits(average * factors[unit]) or not math.isfinite(rate):
         raise PerftestError(f"an average of {match.group('average')} {unit}/sec is no measurement, in the row '{line.strip()[:200]}'")
     iterations = int(match.group("iterations"))
     if iterations < 1:
         raise PerftestError(f"an average of no message is no measurement, in the row '{line.strip()[:200]}'")
-    known = math.isfinite(peak) and peak > 0
+    known = peak > 0 and GBPS.fits(peak * factors[unit])
     return Row(int(match.group("bytes")), iterations, average * factors[unit], peak * factors[unit] if known else None, rate)

@@ -153,12 +153,14 @@ def parse(text: str) -> Probe:
                 match = form.match(value)
                 if match and known.fits(float(match.group(1))):
                     into[key] = float(match.group(1))
+    # the fastest lane as often as the widest slot has it is more than any slot has
+    slots = {address: pcie_gbps(speed, widths[address]) for address, speed in speeds.items() if widths.get(address)}
     return Probe(
         addresses=tuple(dict.fromkeys(addresses)),
         pci_devices={address: tuple(devices) for address, devices in pci_devices.items()},
         links=links,
         rates=rates,
-        pcie={address: pcie_gbps(speed, widths[address]) for address, speed in speeds.items() if widths.get(address)},
+        pcie={address: gbps for address, gbps in slots.items() if LINK_GBPS.fits(gbps)},
         functions=functions,
         missing=tuple(missing),
         _numa=numa,
