@@ -8,7 +8,9 @@ import dataclasses
 import typing
 
 from .boundary.devices import RdmaDevice
-from .boundary.fabric import Lid
+from .boundary.fabric import Lid, Packets
+from .boundary.form import Bound
+from .hca import MOST_FUNCTIONS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,15 +26,15 @@ class Ping:
     rdma_device: RdmaDevice
     port: int
     destination_lid: Lid
-    transmitted: int
-    received: int
+    transmitted: Packets
+    received: Packets
     error: typing.Optional[str] = None
-    resent: int = 0
+    resent: Packets = 0
 
     @property
     def lost(self) -> int:
-        """Messages without an answer: each packet that was given up, and each that was sent again."""
-        return self.transmitted - self.received + self.resent
+        """Messages without an answer: each packet that was given up, and each that was sent again. More answers than packets make up for none."""
+        return max(0, self.transmitted - self.received) + self.resent
 
     @property
     def sent(self) -> int:
@@ -96,7 +98,7 @@ class PingSchedule:
 class ObservedServers:
     """ibping servers of one node, or why there is no answer."""
 
-    value: typing.Optional[typing.Tuple[PingServer, ...]] = None
+    value: typing.Optional[typing.Annotated[typing.Tuple[PingServer, ...], Bound("servers of a node", MOST_FUNCTIONS)]] = None
     error: typing.Optional[str] = None
 
 

@@ -27,6 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import ObservedPings, ObservedServers, Ping, PingServer
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
@@ -330,6 +331,29 @@ def test_a_packet_that_was_sent_again_is_a_loss() -> None:
         if finding.check == "reachability.pair" and finding.status == "fail"
     ]
     assert pair.measured == "1 of 56 messages lost, 1.79 %"
+
+
+@pytest.mark.parametrize(("transmitted", "received", "resent"), [(5, 10, 5), (0, 5, 0)])
+def test_more_answers_than_packets_are_no_proof(transmitted: int, received: int, resent: int) -> None:
+    what = facts(lambda *_pair: 0)
+    first, *others = what.pings["worker-1"].value or ()
+    odd = Ping(first.rdma_device, 1, first.destination_lid, transmitted, received, resent=resent)
+    findings = checked(reachability.Facts(**{**vars(what), "pings": {**what.pings, "worker-1": ObservedPings((odd, *others))}}))
+    (pair,) = [finding for finding in findings if finding.check == "reachability.pair" and finding.status == "fail"]
+    assert pair.subject.startswith("compute rail 0 worker-1 mlx5_0 -> ")
+
+
+@pytest.mark.parametrize("counts", [{"transmitted": -1_000_000}, {"received": -1}, {"resent": 10**10}])
+def test_a_number_of_packets_that_can_not_be_true_is_refused(counts: typing.Dict[str, int]) -> None:
+    ping = {"rdma_device": "mlx5_0", "port": 1, "destination_lid": 7, "transmitted": 5, "received": 5, **counts}
+    with pytest.raises(LoadError, match="a number of packets from 0 to"):
+        load(Ping, ping)
+    assert "a number of packets from 0 to" in (load(ObservedPings, {"value": [ping]}).error or "")
+
+
+def test_a_node_has_as_many_servers_as_functions() -> None:
+    loaded = load(ObservedServers, {"value": [{"rdma_device": "mlx5_0", "port": 1}] * 4097})
+    assert "at most 4096 servers of a node" in (loaded.error or "")
 
 
 def test_without_a_topology_no_switch_is_named_and_that_is_said() -> None:

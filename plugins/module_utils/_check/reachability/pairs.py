@@ -61,7 +61,7 @@ class Pair:
 
     @property
     def passed(self) -> bool:
-        return self.ping is not None and self.ping.lost == 0 < self.ping.received
+        return self.ping is not None and self.ping.lost == 0 < self.ping.received <= self.ping.transmitted
 
     @property
     def apart(self) -> typing.Optional[Apart]:

@@ -26,11 +26,22 @@ GBPS = Range("a rate in Gb/s", 0, 10_000)
 LINK_GBPS = Range("the rate of a link in Gb/s", 0.01, 10_000)
 PCIE_SPEED = Range("the speed of a PCIe lane in GT/s", 2.5, 1024)
 LANES = Range("a number of PCIe lanes", 1, 32)
+#: 3 bits
+LMC = Range("a LID mask count", 0, 7)
+#: as ibnetdiscover writes it, in two digits
+WIDTH = Range("the lanes of a link", 0, 99)
+PACKETS = Range("a number of packets", 0, 1_000_000_000)
+#: counters have 64 bits at most
+COUNT = Range("the value of a counter", 0, 2**64 - 1)
 PAYLOAD = Range("the payload of a PCIe packet in bytes", 128, 4096)
 
 Guid = typing.Annotated[str, GUID]
 PKey = typing.Annotated[str, PKEY]
 Lid = typing.Annotated[int, LID]
+Lmc = typing.Annotated[int, LMC]
+LinkLanes = typing.Annotated[int, WIDTH]
+Packets = typing.Annotated[int, PACKETS]
+Count = typing.Annotated[int, COUNT]
 Gbps = typing.Annotated[float, GBPS]
 LinkGbps = typing.Annotated[float, LINK_GBPS]
 PcieSpeed = typing.Annotated[float, PCIE_SPEED]
