@@ -531,6 +531,25 @@ def test_an_rdma_device_goes_into_a_pod_in_exclusive_mode_only(mode: str, netdev
     assert of_hca(given, "guids").status == "unknown"
 
 
+def test_virtual_functions_of_one_node_are_judged_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each policy of its own, and none with an RDMA device: what is compared is counted."""
+    compared: typing.List[int] = []
+
+    def compare(one: Hca, other: object) -> bool:
+        compared.append(1)
+        return one is other
+
+    monkeypatch.setattr(Hca, "__eq__", compare)
+    bare = [
+        ib_vf(1, name=f"vf{number}", rdma_device=None, netdevs=(), node_guid=None, ports=(), administration=VfAdministration(link_policy=f"P{number:04}"))
+        for number in range(300)
+    ]
+    given = ib_facts(ib_vf(0), *bare, mode="exclusive")
+    assert of_hca(given, "rdma_device").measured == "1 of 301"
+    assert of_hca(given, "link_state").measured.startswith("policy 1 Down, 1 P0000, 1 P0001, 1 P0002, 1 P0003, 1 P0004, 1 P0005, 1 P0006 and 293 more")
+    assert len(compared) < 3000
+
+
 def in_pod(index: int, mode: str = "exclusive", mtu: int = 4092) -> Hca:
     """A VF that the pod of a job has: its interface, and in exclusive mode its RDMA device, are in the pod's network namespace."""
     free = ib_vf(index)

@@ -260,7 +260,7 @@ def _rdma(layers: Layers) -> Finding:
     if not without:
         return ok("virtual_functions.rdma_device", layers.subject, measured, expected)
     names = ", ".join(vf.name for vf in without[:8])
-    if layers.exclusive and all(vf in layers.in_pods for vf in without):
+    if layers.exclusive and not any(vf.netdevs for vf in without):
         why = f"Kernel: with RDMA in exclusive mode the device of a VF goes into the pod with it, so these show none on the node: {names}."
         remedy = "No action if pods are running on this network. Otherwise see rdma dev on the node. Stage bandwidth shows whether they work."
         # an interface that was seen in a pod came there by a CNI plugin, which takes no VF without its RDMA device along in this mode

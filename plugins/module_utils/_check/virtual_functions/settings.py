@@ -8,6 +8,7 @@ Kernel (what sysfs shows), Device plugin. What a layer can't show is said, and n
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import typing
 
@@ -228,8 +229,7 @@ def _unserved(physical: Hca, vf: Hca) -> bool:
 
 def _counts(values: typing.Iterable[str]) -> str:
     """``4 Down, 4 Up``"""
-    seen = list(values)
-    return ", ".join(f"{seen.count(value)} {value}" for value in sorted(set(seen)))
+    return folded([f"{count} {value}" for value, count in sorted(collections.Counter(values).items())], 8)
 
 
 def settings(fabric: Fabric, node: str, pods: typing.Sequence[RdmaPod], held: ObservedHcas, others: typing.Sequence[Hca] = ()) -> Finding:
@@ -247,7 +247,7 @@ def settings(fabric: Fabric, node: str, pods: typing.Sequence[RdmaPod], held: Ob
     taken = [vfs[pod.pci] for pod in pods if pod.pci in vfs]
     alike = [vf for vf in others if all(getattr(vf.administration, name, None) == value for name, value in wanted.items())]
     if not taken and alike:
-        return ok(check, subject, f"{', '.join(vf.name for vf in alike)}, which other pods have: {expected}", expected)
+        return ok(check, subject, f"{folded([vf.name for vf in alike])}, which other pods have: {expected}", expected)
     if not taken:
         reason = next((pod.error for pod in pods if pod.error), held.error) or "no pod of ours has one that the node shows"
         why = f"CNI plugin: it sets them when a pod takes a virtual function, and nothing was seen of that: {reason}."
