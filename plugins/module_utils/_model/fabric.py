@@ -14,7 +14,7 @@ import dataclasses
 import typing
 
 from .boundary.devices import RdmaDevice
-from .boundary.fabric import Guid, Lid
+from .boundary.fabric import Count, Guid, Lid, LinkLanes, Lmc
 from .boundary.words import Word
 from .forwarding import SeenForwarding
 
@@ -132,7 +132,7 @@ class Link:
 
     a: LinkEnd
     b: LinkEnd
-    width: typing.Optional[int]
+    width: typing.Optional[LinkLanes]
     speed: typing.Optional[Word]
 
 
@@ -165,7 +165,7 @@ class Topology:
 
     nodes: typing.Tuple[FabricNode, ...]
     links: typing.Tuple[Link, ...]
-    lmc: typing.Optional[int] = None
+    lmc: typing.Optional[Lmc] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +204,7 @@ class PortErrors:
 
     guid: Guid
     port: int
-    counters: typing.Dict[Word, int]
+    counters: typing.Dict[Word, Count]
     wide: bool = False
 
 

@@ -340,6 +340,8 @@ def test_topology_does_not_guess_a_rate(rate: str, expected: typing.Tuple[typing
         ("[1](21)", "[1](2x)", 5, "the line of a port"),
         ("Ca\t1", "Ca\tone", 9, "the line of a switch with its LID, or of a CA or router without one"),
         (" enhanced port 0 lid 1 lmc 0", "", 4, "the line of a switch with its LID, or of a CA or router without one"),
+        ("lmc 2", "lmc 8", 10, "the line of a port"),
+        ("lmc 2", "lmc 999", 10, "the line of a port"),
         ("caguid=0x30", "cagui=0x30", 12, "the line of a node or a port"),
         ("# Topology file", '[1]\t"H-0000000000000020"[1](21) \t\t# "c" lid 8 4xNDR', 1, "the line of a port below that of its node"),
         (' \t"S-0000000000000010"[1]', '\u2028"S-0000000000000010"[1]', 10, "the line of a port"),
