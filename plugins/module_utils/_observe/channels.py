@@ -44,6 +44,8 @@ BURST_FRAMES, BURST_SECONDS = 4096, 0.25
 _HEAD = 2
 #: bytes that wait at most when a ping is answered: a server that reads no answer needs none
 MOST_ANSWERS = 64 * 1024
+#: bytes of the answer by which the connection becomes a websocket, or of one that refuses it; the library reads it byte by byte, and keeps each
+MOST_ANSWER = 64 * 1024
 #: bytes of a frame, and of a message in several frames: kubelets and API servers send what one read of a pipe gave, 32 KiB
 MOST_FRAME = 1024 * 1024
 #: bytes that are kept of the error channel, which nobody takes before the end: a Status has a few hundred
@@ -97,7 +99,7 @@ class Way:
         url = f"{'ws' if scheme.lower() == 'http' else 'wss'}:{rest}"
         socket: typing.Any = None
         try:
-            socket = _Socket(sslopt=self._secured(url), skip_utf8_validation=True)
+            socket = _Socket(seconds, sslopt=self._secured(url), skip_utf8_validation=True)
             # the token goes to the API server alone: a redirection may lead anywhere
             socket.connect(url, header=self._header(), subprotocols=list(PROTOCOLS), timeout=seconds, redirect_limit=0, **self._proxy(url))
         except (ConfigException, LookupError, *_ENDS) as error:
@@ -110,6 +112,7 @@ class Way:
         if status != _OPENED:
             socket.shutdown()
             raise Refused(status, f"the API server answered with HTTP status {status}")
+        socket.answered()
         return Channels(socket)
 
     def _header(self) -> typing.List[str]:
@@ -161,10 +164,34 @@ def _refused(error: Exception, seconds: float) -> Refused:
     return Refused(0, f"no connection: {error or type(error).__name__}")
 
 
+class _Answering:
+    """A socket while HTTP answers on it: whoever answers has so many bytes and seconds, and no more."""
+
+    def __init__(self, whole: typing.Any, seconds: float) -> None:
+        self.whole = whole
+        self._left, self._end = MOST_ANSWER, time.monotonic() + seconds
+
+    def recv(self, size: int) -> bytes:
+        """:raises WebSocketException: the answer is too long; a time-out where it takes too long"""
+        if self._left <= 0:
+            raise websocket.WebSocketProtocolException(f"the answer has more than {MOST_ANSWER} bytes")
+        if time.monotonic() >= self._end:
+            raise websocket.WebSocketTimeoutException("the answer takes too long")
+        # a body has the length that its head says, and so much memory would be taken at once
+        data = bytes(self.whole.recv(min(size, self._left)))
+        self._left -= len(data)
+        return data
+
+    def __getattr__(self, name: str) -> typing.Any:
+        return getattr(self.whole, name)
+
+
 class _Socket(_Base):  # type: ignore[misc]
     """A websocket that sends nothing by itself: what it has to say, such as the answer to a ping, waits for its turn behind a frame that is half sent."""
 
-    def __init__(self, **options: typing.Any) -> None:
+    def __init__(self, seconds: typing.Optional[float] = None, **options: typing.Any) -> None:
+        """:param seconds: limit of the answer by which it becomes a websocket; None: it is one already"""
+        self._seconds, self._sock = seconds, None
         super().__init__(**options)
         self.waiting = bytearray()
         #: of the message that is not whole yet
@@ -179,6 +206,20 @@ class _Socket(_Base):  # type: ignore[misc]
             return read(size)
 
         self.frame_buffer.recv_strict = bounded
+
+    @property
+    def sock(self) -> typing.Any:
+        """The socket of the connection; the library sets it before it asks for the websocket."""
+        return self._sock
+
+    @sock.setter
+    def sock(self, sock: typing.Any) -> None:
+        self._sock = sock if sock is None or self._seconds is None else _Answering(sock, self._seconds)
+
+    def answered(self) -> None:
+        """It is a websocket from now on: what comes are frames, which have limits of their own."""
+        self._seconds = None
+        self._sock = getattr(self._sock, "whole", self._sock)
 
     def begin_turn(self) -> None:
         """From now on so much may be received as keeps nobody from the clock."""
