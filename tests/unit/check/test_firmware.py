@@ -9,6 +9,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, Membership
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import firmware
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
@@ -236,3 +237,19 @@ def test_all_that_is_wrong_with_an_hca_is_one_finding() -> None:
     change = settings(LINK_TYPE_P1=("ETH(2)", "ETH(2)"), ATS_ENABLED=("False(0)", "True(1)"))
     (finding,) = judged(fleet, firmware=with_first(fleet, change))
     assert finding.status == "fail" and finding.measured == "LINK_TYPE_P1 ETH(2); ATS_ENABLED False(0), after a reset True(1)"
+
+
+def test_the_usual_version_is_found_once_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One node may tell as many versions as HCAs."""
+    base = of(healthy(PAIR), "hcas")[NODE].value.hcas[0]
+    hcas = [dataclasses.replace(base, name=f"mlx5_{number}", firmware=f"28.{number}.1") for number in range(50)]
+    membership = Membership("compute", ("0x1",), {NODE: tuple(Member(rail, hca) for rail, hca in enumerate(hcas))})
+    seen = firmware.fleet(healthy(PAIR).intent, (membership,), {}, NicDevices(()))
+    monkeypatch.setattr(firmware, "_parts", None)
+    assert [firmware._usual(hca, seen)[1] for hca in hcas] == ["28.49.1"] * 50
+
+
+def test_of_two_answers_about_one_hca_the_first_counts() -> None:
+    two = tuple(HcaFirmware(ADDRESS, settings_from=tool) for tool in ("mstconfig", "devlink"))
+    seen = firmware.fleet(healthy(PAIR).intent, (), {NODE: ObservedFirmware(NodeFirmware(two))}, NicDevices(()))
+    assert seen.of(NODE, ADDRESS) == two[0] and seen.of(NODE, "0000:99:00.0") is None

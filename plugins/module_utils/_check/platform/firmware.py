@@ -27,6 +27,8 @@ _Model = typing.Tuple[str, str, str]
 Versions = typing.Mapping[_Model, typing.Mapping[str, int]]
 #: by fabric, model and name of the setting how many HCAs have which value
 _Values = typing.Mapping[typing.Tuple[str, _Model, str], typing.Mapping[str, int]]
+#: by node and PCI address
+_Seen = typing.Mapping[typing.Tuple[str, str], HcaFirmware]
 _PORTS, _EITHER_LINK = "LINK_TYPE_P", 3
 
 
@@ -99,17 +101,21 @@ class Fleet:
 
     :ivar versions: see :func:`versions`
     :ivar values: see :func:`values`
+    :ivar usual: the version that most HCAs of a model run, of several the newest
+    :ivar seen: what was read of the firmware of an HCA, by node and PCI address
     :ivar nics: what NVIDIA's operator says of HCAs, by node and by the short name of its host, with the PCI address
     """
 
     intent: Intent
     versions: Versions
     values: _Values
+    usual: typing.Mapping[_Model, str]
     firmware: typing.Mapping[str, ObservedFirmware]
+    seen: _Seen
     nics: typing.Mapping[typing.Tuple[str, str], NicDevice]
 
     def of(self, node: str, address: str) -> typing.Optional[HcaFirmware]:
-        return _of(self.firmware, node, address)
+        return self.seen.get((node, address))
 
     def nic(self, node: str, address: str) -> typing.Optional[NicDevice]:
         """What NVIDIA's operator says of an HCA. The cluster may know the node by another name of the same host."""
@@ -120,7 +126,9 @@ def fleet(intent: Intent, memberships: typing.Iterable[Membership], firmware: ty
     """What single HCAs are compared with."""
     known = tuple(memberships)
     named = {(name, address): nic for nic in nics.devices for address in nic.ports for name in (nic.node, _host(nic.node))}
-    return Fleet(intent, versions(known), values(known, firmware), firmware, named)
+    found = versions(known)
+    usual = {model: max(counts.items(), key=lambda item: (item[1], _parts(item[0])))[0] for model, counts in found.items()}
+    return Fleet(intent, found, values(known, firmware), usual, firmware, _seen(firmware), named)
 
 
 def versions(memberships: typing.Iterable[Membership]) -> Versions:
@@ -137,10 +145,11 @@ def versions(memberships: typing.Iterable[Membership]) -> Versions:
 def values(memberships: typing.Iterable[Membership], firmware: typing.Mapping[str, ObservedFirmware]) -> _Values:
     """How many HCAs of each model on a fabric have which value in force. Links are compared with their fabric instead."""
     found: typing.Dict[typing.Tuple[str, _Model, str], typing.Counter[str]] = {}
+    by_address = _seen(firmware)
     for membership in memberships:
         for node, members in membership.members.items():
             for hca in (member.hca for member in members):
-                model, seen = _model(hca), _of(firmware, node, hca.pci.address if hca.pci else "")
+                model, seen = _model(hca), by_address.get((node, hca.pci.address if hca.pci else ""))
                 for setting in seen.settings if model is not None and seen is not None else ():
                     if model is not None and _compared(setting):
                         found.setdefault((membership.fabric, model, setting.name), collections.Counter())[_in_force(setting)] += 1
@@ -373,13 +382,13 @@ def _usual(hca: Hca, fleet: Fleet) -> typing.Tuple[typing.Mapping[str, int], typ
     """How many of its model run what, and which version is the usual one."""
     model = _model(hca)
     counts = fleet.versions.get(model, {}) if model is not None and hca.firmware else {}
-    return counts, max(counts, key=lambda version: (counts[version], _parts(version))) if counts else hca.firmware
+    return counts, fleet.usual[model] if model is not None and counts else hca.firmware
 
 
-def _of(firmware: typing.Mapping[str, ObservedFirmware], node: str, address: str) -> typing.Optional[HcaFirmware]:
-    observed = firmware.get(node)
-    found = observed.value.hcas if observed is not None and observed.value is not None and observed.error is None else ()
-    return next((item for item in found if item.address == address), None)
+def _seen(firmware: typing.Mapping[str, ObservedFirmware]) -> _Seen:
+    """By node and PCI address; of two that a node tells of one address the first."""
+    known = {node: observed.value.hcas for node, observed in firmware.items() if observed.value is not None and observed.error is None}
+    return {(node, item.address): item for node, found in known.items() for item in reversed(found)}
 
 
 def _host(node: str) -> str:
