@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import partitions
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, Membership
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.partitions import shared
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, ObservedTopologies
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
@@ -82,3 +83,11 @@ def test_what_two_ports_share() -> None:
 def test_keys_of_a_port_that_can_not_be_true_are_refused(keys: typing.List[str], words: str) -> None:
     with pytest.raises(LoadError, match=words):
         load(Port, {"number": 1, "pkeys": keys})
+
+
+def test_a_node_that_tells_more_ports_than_all_others_has_one_voice() -> None:
+    ports = {name: (Member(0, world.hca(number, 0), Port(1, guid=f"0x{number:016x}", pkeys=(FULL,))),) for name, number in world.NODES.items()}
+    crowd = tuple(Member(rail, world.hca(3, 0), Port(1, guid=f"0x{rail + 16:016x}", pkeys=(OTHER,))) for rail in range(20))
+    (finding,) = partitions.check_partitions(world.fabric(), Membership("compute", ("0x1",), {**ports, "worker-3": crowd}))
+    assert finding.measured == "20 of 22 ports do not meet all others"
+    assert "the usual keys are 0xffff" in finding.why

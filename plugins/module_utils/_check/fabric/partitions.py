@@ -17,6 +17,7 @@ _MOST = 8
 
 
 class _Port(typing.NamedTuple):
+    node: str
     name: str
     guid: str
 
@@ -27,11 +28,13 @@ def check_partitions(fabric: Fabric, membership: Membership) -> typing.List[Find
     for node, members in membership.members.items():
         for member in members:
             if member.port is not None and member.port.pkeys:
-                groups.setdefault(tuple(sorted(set(member.port.pkeys))), []).append(_Port(f"{node} {member.hca.name}", member.port.guid or "GUID not shown"))
+                port = _Port(node, f"{node} {member.hca.name}", member.port.guid or "GUID not shown")
+                groups.setdefault(tuple(sorted(set(member.port.pkeys))), []).append(port)
     if not groups:
         return []
     count = sum(map(len, groups.values()))
-    usual = max(groups, key=lambda keys: (len(groups[keys]), keys))
+    # each node has one voice: one that tells more ports than all others decides nothing
+    usual = max(groups, key=lambda keys: (len({port.node for port in groups[keys]}), len(groups[keys]), keys))
     if len(groups[usual]) > 1 and not shared(usual, usual):
         why = f"{len(groups[usual])} of {count} ports are limited members alone ({', '.join(usual[:_MOST])}), and limited members drop each other's packets."
         remedy = f"Make them full members: {_remedy(groups[usual])}"
