@@ -29,6 +29,7 @@ POOL = "HTTPSConnectionPool(host='api.example', port=6443): Max retries exceeded
         (f"{POOL}ConnectTimeoutError(<HTTPSConnection(host='api.example', port=6443)>, 'Connection to api.example timed out.'))", "no answer of {} in time"),
         (f"{POOL}NewConnectionError('[Errno 113] No route to host'))", "no route to {}"),
         (f"{POOL}ProxyError('Unable to connect to proxy', NewConnectionError('[Errno 111] Connection refused')))", "no way to {} through the proxy"),
+        (f"{POOL}ProxyError('Tunnel connection failed: 407 certificate verify failed: take mine')))", "the proxy refused the way to {}"),
         ("('Connection aborted.', ConnectionResetError(104))", ""),
         ("", ""),
         (f"{POOL}SomethingNew('x'))", ""),

@@ -13,10 +13,11 @@ UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "is not trusted")
 #: the server that is meant; a proxy on the way has none of its own
 _SERVER = re.compile(r"(HTTPS?)Connection(?:Pool)?\(host='([^']{1,253})', port=(\d{1,5})", re.ASCII)
 _UNTRUSTED = re.compile(r"certificate verify failed(?:: ([^(\n]{1,200}))?")
+_REFUSED_BY_PROXY = "Tunnel connection failed"
 #: words of the library, and what they mean; ``{}`` is the server. The first that is found counts
 _MEANINGS = (
     ("Unable to connect to proxy", "no way to {} through the proxy"),
-    ("Tunnel connection failed", "the proxy refused the way to {}"),
+    (_REFUSED_BY_PROXY, "the proxy refused the way to {}"),
     ("Connection refused", "connection refused by {}"),
     ("Name or service not known", "the name of {} can't be resolved"),
     ("Temporary failure in name resolution", "the name of {} can't be resolved"),
@@ -42,7 +43,8 @@ def cause_of(text: str) -> str:
         return ""
     address = f"{server[1].lower()}://{f'[{server[2]}]' if ':' in server[2] else server[2]}:{server[3]}"
     untrusted = _UNTRUSTED.search(text[:_MOST])
-    if untrusted:
+    # behind that stands what a proxy says, in words of its own
+    if untrusted and _REFUSED_BY_PROXY not in text[: untrusted.start()]:
         return f"the certificate of {address} is not trusted{f': {untrusted[1].strip()}' if untrusted[1] else ''}"
     meant = [words for said, words in _MEANINGS if said in text[:_MOST]]
     return meant[0].format(address) if meant else ""
