@@ -191,7 +191,8 @@ class _Socket(_Base):  # type: ignore[misc]
 
     def __init__(self, seconds: typing.Optional[float] = None, **options: typing.Any) -> None:
         """:param seconds: limit of the answer by which it becomes a websocket; None: it is one already"""
-        self._seconds, self._sock = seconds, None
+        self._seconds = seconds
+        self._sock: typing.Any = None
         super().__init__(**options)
         self.waiting = bytearray()
         #: of the message that is not whole yet

@@ -14,10 +14,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.chec
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import SeenSubnet, SubnetManager
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction, Port
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
 
-FABRIC = Fabric("ib0", "ipoib", Select(hcas_per_node=1))
+FABRIC = Fabric("ib0", "ipoib", network=Network("ib0"), select=Select(hcas_per_node=1))
 #: characters of a finding's reason, of which each list has the first eight or sixteen
 MOST = 2000
 

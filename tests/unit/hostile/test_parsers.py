@@ -233,7 +233,7 @@ def test_facts_of_a_folder_with_a_hostile_text_anywhere(stage: str) -> None:
         whole = sample(hint)
         assert list(wrong_in(load(hint, whole), hint)) == []
         for number, (path, form) in enumerate(formed(hint)):
-            bad: typing.Sequence[typing.Any] = some_of(HOSTILE, number) if isinstance(form, Form) else (-1, 10**12, float("nan"), True, "7")
+            bad: typing.Sequence[typing.Any] = some_of(HOSTILE, number) if isinstance(form, Form) else (form.least - 1, form.most + 1, float("nan"), True, "7")
             for value in bad:
                 data = changed(whole, path, value)
                 try:
