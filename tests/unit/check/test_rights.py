@@ -172,13 +172,14 @@ class Api:
 
 def test_what_the_server_denies_is_named() -> None:
     facts = observe(typing.cast(Cluster, Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}})), needed(INTENT, OPERATOR))
-    assert {denied.need for denied in facts.denied} == {"host", "jobs", "network", "namespaces", "settle", "tuning"}
+    assert {denied.need for denied in facts.denied} == {"host", "bandwidth", "jobs", "network", "namespaces", "settle", "tuning"}
     assert Denied("network", "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator", powers.SRIOV) in facts.denied
     assert load(RightsFacts, to_data(facts), "rights") == facts
     found = {finding.subject: finding for finding in check(facts)}
     assert {subject: finding.status for subject, finding in found.items()} == {
         "stage network": "fail",
         "stage host": "fail",
+        "stage bandwidth": "fail",
         "namespaces of the jobs": "warn",
         "training jobs": "warn",
         "bringing nodes to what is wanted": "warn",

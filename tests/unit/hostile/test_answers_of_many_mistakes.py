@@ -24,7 +24,8 @@ UNKNOWN: typing.Dict[str, int] = {f"kerne{number}": 1 for number in range(MANY)}
     ("cls", "value", "named"),
     [
         (ObservedPlatform, UNKNOWN, "value.kerne0: unknown key"),
-        (ObservedHcas, {"hcas": [1] * MANY}, "value.hcas[0]"),
+        (ObservedHcas, {"hcas": [1] * MANY}, "value.hcas: a list of 100000; expected at most 4096"),
+        (ObservedHcas, {"hcas": [1] * 4096}, "value.hcas[0]"),
         (ObservedHcas, {"hcas": [UNKNOWN]}, "value.hcas[0].kerne0"),
     ],
 )

@@ -109,3 +109,16 @@ def test_a_command_that_is_ended_while_it_starts_ends() -> None:
         assert any(line == "begun\n" for line in shell.stdout)
         shell.stdin.close()
         assert shell.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_a_command_that_has_not_taken_the_first_signal_is_ended_by_the_next(shell: str) -> None:
+    # as a process does that is not the command yet: the shell gives it its own handler until then
+    deaf = "1 sh -c 'trap : TERM; sleep 0.5; trap - TERM; exec sleep 600'\n"
+    argv = [shell, *commands.host_shell("0000:ff:1f.7")[1:]]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        assert any(line == f"{MARK} 0 0\n" for line in process.stdout)
+        process.stdin.write(deaf)
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
