@@ -22,7 +22,6 @@ def test_a_second_run_of_the_stages_that_change_something_changes_nothing(lab: L
     assert run.code == 0, run.end
     assert {host: run.recap(host, "changed") for host in HOSTS} == dict.fromkeys(HOSTS, 0), run.end
     assert set(run.records) >= set(CHANGING)
-    assert [finding for stage in CHANGING for finding in run.findings(stage, "fail", "unknown")] == []
 
 
 @pytest.mark.thorough
