@@ -480,9 +480,10 @@ class Cluster:
         except ApiError as error:
             if error.status != 0:
                 raise
-            # it raises where the API server is away
-            self.version()
-            raise ApiError(504, "NoLog", f"the kubelet of the pod's node gives no log: {error.text}", where) from error
+            text = error.text
+        # it raises where the API server is away
+        self.version()
+        raise ApiError(504, "NoLog", f"the kubelet of the pod's node gives no log: {text}", where)
 
     def apply(self, definition: Resource, manager: str, dry_run: bool) -> typing.Tuple[Resource, typing.Tuple[str, ...]]:
         """Server-side apply; the object as it then is, and the server's warnings.

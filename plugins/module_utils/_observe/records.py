@@ -142,7 +142,7 @@ def _judged(stream: typing.BinaryIO, path: str, stage: str, findings: typing.Any
     :param findings: how many the head promises
     :raises LoadError: one is none, or there are more or fewer than that
     """
-    if type(findings) is not int or not 0 <= findings <= _MOST_FINDINGS:
+    if not isinstance(findings, int) or isinstance(findings, bool) or not 0 <= findings <= _MOST_FINDINGS:
         raise LoadError(f"{stage}.findings", f"{findings!r:.100}", f"a number of at most {_MOST_FINDINGS}")
     for number in range(findings + 1):
         line = stream.readline(_MOST_OF_A_LINE + 1)
