@@ -10,6 +10,7 @@ import typing
 
 from .._model.errors import unforeseen
 from .._model.findings import FAIL, Finding
+from .._model.load import is_observed
 
 #: nodes that are looked for; behind so many the check itself is wrong, or the fleet is
 _MOST = 4
@@ -42,13 +43,9 @@ def findings_of(stage: str, judge: Judge, facts: typing.Any) -> typing.Tuple[Fin
 
 
 def _by_node(facts: typing.Any) -> typing.Dict[str, typing.Mapping[str, typing.Any]]:
-    """By name of the field: what was observed of each node."""
+    """Return the fields of the facts that hold an observation of each node, by the name of the field."""
     fields = {field.name: getattr(facts, field.name) for field in dataclasses.fields(facts)}
-    return {name: value for name, value in fields.items() if isinstance(value, dict) and value and all(map(_is_observed, value.values()))}
-
-
-def _is_observed(value: typing.Any) -> bool:
-    return dataclasses.is_dataclass(value) and [field.name for field in dataclasses.fields(value)] == ["value", "error"]
+    return {name: value for name, value in fields.items() if isinstance(value, dict) and value and all(is_observed(type(item)) for item in value.values())}
 
 
 def _without(facts: typing.Any, blamed: typing.Mapping[str, str]) -> typing.Any:

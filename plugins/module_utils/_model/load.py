@@ -190,7 +190,7 @@ class _FastDataclass:
     def __init__(self, cls: typing.Any) -> None:
         self.cls = cls
         self.fields: typing.Dict[str, typing.Tuple[typing.Any, Loader]] = {}
-        self.observed = _is_observed(cls)
+        self.observed = is_observed(cls)
 
     def __call__(self, data: typing.Any) -> typing.Any:
         if not self.observed:
@@ -315,7 +315,7 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: typing.List
         return _HOLE if any(item is _HOLE for item in items) else items
     if origin is dict:
         return _collect_dict(arguments, data, path, problems)
-    if dataclasses.is_dataclass(cls) and _is_observed(cls):
+    if is_observed(cls):
         return _load_observed(cls, data, path, problems)
     if dataclasses.is_dataclass(cls):
         return _collect_dataclass(cls, data, path, problems)
@@ -362,9 +362,9 @@ def _collect_formed(cls: typing.Any, form: typing.Any, data: typing.Any, path: s
     return _HOLE
 
 
-def _is_observed(cls: typing.Any) -> bool:
-    """Whether it is what was observed of one node: a value, or why there is none."""
-    return _names(cls) == ("value", "error")
+def is_observed(cls: typing.Any) -> bool:
+    """Whether a class is the observation of one node: a value, or why there is none."""
+    return dataclasses.is_dataclass(cls) and _names(typing.cast(typing.Any, cls)) == ("value", "error")
 
 
 def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
