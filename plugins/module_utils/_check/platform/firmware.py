@@ -126,9 +126,9 @@ def fleet(intent: Intent, memberships: typing.Iterable[Membership], firmware: ty
     """What single HCAs are compared with."""
     known = tuple(memberships)
     named = {(name, address): nic for nic in nics.devices for address in nic.ports for name in (nic.node, _host(nic.node))}
-    found = versions(known)
+    found, seen = versions(known), _index_by_address(firmware)
     usual = {model: max(counts.items(), key=lambda item: (item[1], _parts(item[0])))[0] for model, counts in found.items()}
-    return Fleet(intent, found, values(known, firmware), usual, firmware, _seen(firmware), named)
+    return Fleet(intent, found, values(known, seen), usual, firmware, seen, named)
 
 
 def versions(memberships: typing.Iterable[Membership]) -> Versions:
@@ -142,10 +142,9 @@ def versions(memberships: typing.Iterable[Membership]) -> Versions:
     return found
 
 
-def values(memberships: typing.Iterable[Membership], firmware: typing.Mapping[str, ObservedFirmware]) -> _Values:
+def values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Values:
     """How many HCAs of each model on a fabric have which value in force. Links are compared with their fabric instead."""
     found: typing.Dict[typing.Tuple[str, _Model, str], typing.Counter[str]] = {}
-    by_address = _seen(firmware)
     for membership in memberships:
         for node, members in membership.members.items():
             for hca in (member.hca for member in members):
@@ -385,8 +384,8 @@ def _usual(hca: Hca, fleet: Fleet) -> typing.Tuple[typing.Mapping[str, int], typ
     return counts, fleet.usual[model] if model is not None and counts else hca.firmware
 
 
-def _seen(firmware: typing.Mapping[str, ObservedFirmware]) -> _Seen:
-    """By node and PCI address; of two that a node tells of one address the first."""
+def _index_by_address(firmware: typing.Mapping[str, ObservedFirmware]) -> _Seen:
+    """Return what was read of each HCA, by its node and PCI address. Where a node reports an address twice, the first report counts."""
     known = {node: observed.value.hcas for node, observed in firmware.items() if observed.value is not None and observed.error is None}
     return {(node, item.address): item for node, found in known.items() for item in reversed(found)}
 
