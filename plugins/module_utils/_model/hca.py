@@ -15,7 +15,7 @@ from .boundary.fabric import MOST_PKEYS, Guid, Lanes, Lid, LinkGbps, Payload, Pc
 from .boundary.form import Bound
 from .boundary.words import Version, Word
 
-#: of the network on a node: 16 cards with 254 virtual functions each
+#: of the network on a node: 16 HCAs with 254 VFs each are 4,080. All checks go through them, and some once for each
 MOST_FUNCTIONS = 4096
 #: of an RDMA device: the number of a port has 8 bits, and 0 is none
 MOST_PORTS = 255

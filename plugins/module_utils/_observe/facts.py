@@ -17,6 +17,7 @@ from urllib.parse import quote
 from .._model.errors import unforeseen
 from .._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
 from .._model.findings import MOST_WAIVERS
+from .._model.hca import MOST_FUNCTIONS
 from .._model.load import LoadError, load, to_data
 from .._model.plausible import wrong_schema, wrong_time
 from .._model.redact import MOST_SUSPECT, is_free, is_suspect, redact
@@ -30,8 +31,6 @@ Observed = typing.Dict[str, typing.Any]
 _ANEW = "Remove the file and run the stage again"
 #: characters of a text that a node shows, and of why it shows nothing. The longest that is kept by right is the configuration space of a PCI function, 5,464
 MOST_TEXT, MOST_WORDS = 65536, 8192
-#: functions that one node may have: 16 HCAs with 254 VFs each are 4,080. All checks go through them, and some once for each
-MOST_FUNCTIONS = 4096
 #: what may be a longer one; texts with quotes in them are not found so, and do no more harm than that
 _LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
 #: bytes of what a run began with. Of 20,000 nodes in observers, each with a name of 63 characters, it has 3 MiB
