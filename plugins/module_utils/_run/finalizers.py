@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import typing
 
-from .._observe.kubernetes import ApiError, Cluster, Resource
+from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes.foreign import is_mirror_pod
 from .._parse.kubernetes.resource import ResourceError, name_of
 
@@ -39,6 +39,23 @@ def take_off(cluster: Cluster, namespace: str, selector: str, made: typing.Calla
                 cluster.remove_as_seen("Pod", namespace, name_of(item), metadata, "/metadata/finalizers")
                 done.append(str(metadata["uid"]))
     return tuple(done)
+
+
+class FinalizerSweep:
+    """Takes finalizers off while something is awaited that they hold up, every ``LOOK_AT_FINALIZERS`` seconds.
+
+    :ivar take: calls :func:`take_off` with its arguments
+    """
+
+    def __init__(self, clock: Clock, take: typing.Callable[[], object]) -> None:
+        self._clock, self.take = clock, take
+        self._next = clock() + LOOK_AT_FINALIZERS
+
+    def look(self) -> None:
+        """Take them off if it is time."""
+        if self._clock() >= self._next:
+            self._next = self._clock() + LOOK_AT_FINALIZERS
+            self.take()
 
 
 def is_bare(item: Resource) -> bool:

@@ -22,7 +22,7 @@ from .._plan.measured_network import ForeignNetwork, copy_of
 from .._render.measuring import measured, namespace
 from .._render.names import MANAGED_BY
 from .admission import admitted
-from .finalizers import LOOK_AT_FINALIZERS, is_bare, take_off
+from .finalizers import FinalizerSweep, is_bare, take_off
 
 #: seconds between two looks at a namespace that is to go
 LOOK = 1.0
@@ -127,11 +127,10 @@ class Place:
             self._cluster.delete(PLAIN, NAMESPACE, name_of(item), only={"uid": item["metadata"]["uid"]})
 
     def _await_gone(self, uid: typing.Optional[str]) -> None:
-        end, look = self._clock() + self._limit, self._clock() + LOOK_AT_FINALIZERS
+        end = self._clock() + self._limit
+        finalizers = FinalizerSweep(self._clock, lambda: take_off(self._cluster, NAMESPACE, _OURS, is_bare))
         while True:
-            if self._clock() >= look:
-                look = self._clock() + LOOK_AT_FINALIZERS
-                take_off(self._cluster, NAMESPACE, _OURS, is_bare)
+            finalizers.look()
             found = self._find()
             if found is None or found["metadata"].get("uid") != uid:
                 return

@@ -23,7 +23,7 @@ from .._parse.kubernetes.resource import name_of
 from .._parse.kubernetes.tenancy import adds_to, strangers
 from .._render.names import RUN_LABEL, owner
 from .._render.observers import POD_LABELS, objects
-from .finalizers import LOOK_AT_FINALIZERS, take_off
+from .finalizers import FinalizerSweep, take_off
 from .watch import Feed, WatchFeed
 
 Say = typing.Callable[[str], None]
@@ -338,11 +338,10 @@ class Observers:
                 return stand.whose == "own" and core.controller(pod) == ("DaemonSet", DAEMON_SET)
             return core.controller_uid(pod) == str(daemon)
 
-        end, look = self._clock() + self._limit, self._clock() + LOOK_AT_FINALIZERS
+        end = self._clock() + self._limit
+        finalizers = FinalizerSweep(self._clock, lambda: take_off(self._cluster, self._namespace, SELECTOR, made))
         while True:
-            if self._clock() >= look:
-                look = self._clock() + LOOK_AT_FINALIZERS
-                take_off(self._cluster, self._namespace, SELECTOR, made)
+            finalizers.look()
             left = self._left_over(stand)
             if left is None:
                 return
