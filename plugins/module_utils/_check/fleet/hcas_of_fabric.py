@@ -139,7 +139,7 @@ def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> typing.Dict[str, 
     """Candidates by the GUID of the manager that they see, and by node. Of an HCA with two ports on one fabric the first one stands for it."""
     groups: typing.Dict[str, typing.Dict[str, typing.List[Pair]]] = {}
     for name, node in nodes.items():
-        masters = {(seen.rdma_device, seen.port): seen.master.guid for seen in subnets.get(name, ()) if seen.master}
+        masters = masters_of(subnets.get(name, ()))
         for hca in candidates(fabric, node):
             counted = set()
             for port in hca.ports:
@@ -148,6 +148,11 @@ def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> typing.Dict[str, 
                     counted.add(guid)
                     groups.setdefault(guid, {}).setdefault(name, []).append((hca, port))
     return {guid: {name: tuple(pairs) for name, pairs in groups[guid].items()} for guid in sorted(groups)}
+
+
+def masters_of(subnets: typing.Iterable[SeenSubnet]) -> typing.Dict[typing.Tuple[str, int], str]:
+    """Return the GUID of the master subnet manager that each port of a node sees, by RDMA device and number of the port."""
+    return {(seen.rdma_device, seen.port): seen.master.guid for seen in subnets if seen.master}
 
 
 def _together(of_managers: typing.Sequence[Pairs]) -> Pairs:

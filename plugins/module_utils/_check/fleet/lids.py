@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which ports tell a LID that is not theirs alone. A LID leads to one port: what answers there proves nothing of another one, whatever its node tells."""
+"""Ports whose node reports a LID that belongs to another port, or may do so. A LID leads to one port: an answer from it proves nothing of another port."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typing
 from ..._model.fabric import SeenTopology
 from ..._model.hca import Hca, Port
 from ..._model.text import folded
-from .hcas_of_fabric import Membership, Nodes, Subnets
+from .hcas_of_fabric import Membership, Nodes, Subnets, masters_of
 from .places import Topologies, seen_at
 
 #: node, RDMA device, number of the port
@@ -35,8 +35,11 @@ class Claim:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Told:
-    """A port as its node tells it. master: GUID of the subnet manager that it sees."""
+class _ClaimedPort:
+    """A port as its node reports it.
+
+    :ivar master: GUID of the master subnet manager that the port sees
+    """
 
     key: Key
     lid: int
@@ -52,9 +55,9 @@ def false_claims(membership: Membership, nodes: Nodes, subnets: Subnets, topolog
 
     Virtual functions have the LID of their physical one. What the topology shows at the GUID of a port is proven; without it, of two ports neither is.
     """
-    shown = _Shown(membership, subnets, topologies)
-    by_lid: typing.Dict[typing.Tuple[int, str], typing.List[_Told]] = collections.defaultdict(list)
-    for port in _told(membership, nodes, subnets):
+    shown = _TopologyLids(membership, subnets, topologies)
+    by_lid: typing.Dict[typing.Tuple[int, str], typing.List[_ClaimedPort]] = collections.defaultdict(list)
+    for port in _claimed_ports(membership, nodes, subnets):
         by_lid[port.lid, port.master].append(port)
     claims = []
     for (lid, _master), ports in sorted(by_lid.items()):
@@ -67,27 +70,27 @@ def false_claims(membership: Membership, nodes: Nodes, subnets: Subnets, topolog
     return tuple(claims)
 
 
-def _says(ports: typing.Sequence[_Told], lid: int) -> str:
+def _says(ports: typing.Sequence[_ClaimedPort], lid: int) -> str:
     names = folded([str(port) for port in ports], _MOST, " and " if len(ports) == 2 else ", ")
     return f"By {'its node' if len(ports) == 1 else 'their nodes'}, {names} {'has' if len(ports) == 1 else 'have'} LID {lid}."
 
 
-def _told(membership: Membership, nodes: Nodes, subnets: Subnets) -> typing.Iterator[_Told]:
+def _claimed_ports(membership: Membership, nodes: Nodes, subnets: Subnets) -> typing.Iterator[_ClaimedPort]:
     """The ports of physical functions that see a manager of the fabric and tell a LID, members or not."""
     for name, node in nodes.items():
-        masters = {(seen.rdma_device, seen.port): seen.master.guid for seen in subnets.get(name, ()) if seen.master}
+        masters = masters_of(subnets.get(name, ()))
         for hca, port in _ports(node.hcas):
             master = masters.get((hca.rdma_device or "", port.number))
             if port.lid is not None and master in membership.subnet_managers:
-                yield _Told((name, hca.rdma_device or "", port.number), port.lid, port.guid, master or "")
+                yield _ClaimedPort((name, hca.rdma_device or "", port.number), port.lid, port.guid, master or "")
 
 
 def _ports(hcas: typing.Iterable[Hca]) -> typing.Iterator[typing.Tuple[Hca, Port]]:
     return ((hca, port) for hca in hcas if not hca.is_virtual for port in hca.ports)
 
 
-class _Shown:
-    """What the topology of the fabric shows of LIDs; nothing where there is none."""
+class _TopologyLids:
+    """LIDs of ports by the topology of the fabric; none where no topology was read."""
 
     def __init__(self, membership: Membership, subnets: Subnets, topologies: Topologies) -> None:
         name, seen, _why = seen_at(membership, topologies)
@@ -103,17 +106,17 @@ class _Shown:
                     if end.port_guid:
                         self._lids[end.port_guid] = end.lid
 
-    def at(self, port: _Told) -> typing.Optional[int]:
-        """The LID that it shows at the GUID of a port."""
+    def at(self, port: _ClaimedPort) -> typing.Optional[int]:
+        """Return the LID that the topology shows at the GUID of a port."""
         return self._lids.get(port.guid or "")
 
-    def elsewhere(self, port: _Told) -> bool:
-        """Whether it shows another LID at the port; or, where it does not show the port, its LID at another one of the same manager."""
+    def elsewhere(self, port: _ClaimedPort) -> bool:
+        """Return whether the topology shows another LID at the port, or, if it does not show the port, the LID at another port of the same manager."""
         own = self.at(port)
         return own != port.lid if own is not None else port.guid is not None and port.lid in self._owners and port.master == self._master
 
-    def words(self, lid: int, wrong: typing.Sequence[_Told]) -> str:
-        """Where the LID is by the topology, and which LIDs these ports have there."""
+    def words(self, lid: int, wrong: typing.Sequence[_ClaimedPort]) -> str:
+        """Return a sentence: the port at which the topology shows the LID, and the LIDs that it shows at these ports."""
         owner = self._owners.get(lid)
         others = [f"LID {self.at(port)} at {port}" for port in wrong if self.at(port) not in (None, lid)]
         at = [f"it at {self._called.get(owner) or 'a port'} (GUID {owner})"] if owner else []
