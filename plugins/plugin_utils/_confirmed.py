@@ -12,13 +12,10 @@ A kubelet may be compromised. One that tells no boot ID, or that of another node
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import time
 import typing
 
-from ansible import constants
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
@@ -33,6 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import boot_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError, name_of
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import Caller
+from ansible_collections.linerate.rdma.plugins.plugin_utils._own_files import path_of
 
 #: [src Linux drivers/char/random.c, drivers/firmware/dmi-id.c]; only root can read the second one, and not each machine has it
 SHOW = "cat /proc/sys/kernel/random/boot_id /sys/class/dmi/id/product_uuid 2>/dev/null"
@@ -104,7 +102,7 @@ def _others(cluster: Cluster, run: str) -> typing.Dict[str, str]:
 
     :raises RdmaError: the API server refuses, or can't be reached
     """
-    path = os.path.join(constants.DEFAULT_LOCAL_TMP, f"linerate-boots-{hashlib.sha256(run.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}.json")
+    path = path_of("boots", run)
     kept = read_json(path)
     if isinstance(kept, dict) and 0 <= time.time() - kept["read"] < OTHERS_AGE:
         return {**kept["boots"]}

@@ -11,16 +11,13 @@ lies in the folder of this ansible-playbook alone, which goes with it.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
-import os
 import typing
-
-from ansible import constants
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import read_json, write_text
+from ansible_collections.linerate.rdma.plugins.plugin_utils._own_files import path_of
 
 #: seconds that a task gave its node at least: a shorter limit, as tasks of users may have, says nothing of the others
 LEAST_SECONDS = 300
@@ -32,7 +29,7 @@ _TIMED_OUT = "TaskTimeoutError"
 
 def why_not_asked(node: str) -> str:
     """Return why a node is not asked any more; empty as long as it is."""
-    kept = read_json(_path(node))
+    kept = read_json(path_of("held-up", node))
     return str(kept["why"]) if isinstance(kept, dict) else ""
 
 
@@ -50,9 +47,5 @@ def watched(node: str, task: typing.Any) -> typing.Iterator[None]:
             name = escape.line(cut(str(getattr(task, "name", "") or getattr(task, "action", "")), _MOST_NAME))
             why = f"it is not asked any more in this run, since it did not end the task '{name}' within {seconds} s"
             remedy = "Look at its load, its disks and its login shell by ssh, and run again"
-            write_text(_path(node), json.dumps({"why": f"{why}. {remedy}"}))
+            write_text(path_of("held-up", node), json.dumps({"why": f"{why}. {remedy}"}))
         raise
-
-
-def _path(node: str) -> str:
-    return os.path.join(constants.DEFAULT_LOCAL_TMP, f"linerate-held-up-{hashlib.sha256(node.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}.json")
