@@ -345,7 +345,7 @@ class Bench:
         """The result of a pair with an end that is left out."""
         client = task.client_end in self._lost.out
         kind, why = LEFT_OUT[0 if client else 1], self._why_out(task.client_end if client else task.server_end)
-        return PairResult(fabric.name, task.client, task.server, rail=task.rail, server_rail=task.server_rail, failure=kind, evidence=why)
+        return _failed(fabric, task, kind, why)
 
     def _wider(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, measured: typing.Sequence[PairResult]) -> typing.List[PairResult]:
         """The results of a step, with those of a second measurement where a pair is too slow. The orders of a pair run one after the other."""
@@ -445,7 +445,7 @@ class Bench:
             failure, evidence = "not_run", str(error)
         except Exception as error:
             failure, evidence = "no_measurement", str(unforeseen(error, f"{client.node} -> {server.node}"))
-        return PairResult(fabric.name, client.node, server.node, rail=task.rail, server_rail=task.server_rail, failure=failure, evidence=evidence)
+        return _failed(fabric, task, failure, evidence)
 
     def _attempt(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int, flow: int, end: float) -> PairResult:
         """rping, then ib_write_bw, then the sweep where one is wanted; each only after the one before it worked. Without RDMA devices, iperf3 alone."""
@@ -549,3 +549,8 @@ def _tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
     """iperf3 exits with 0 also where its JSON tells of an error."""
     failure, error = failure_of(result), iperf3.error(result.output)
     return classify(result.exit_code or 1, result.timed_out, error) if error and (failure is None or failure.kind == "exit_code") else failure
+
+
+def _failed(fabric: Fabric, task: Task, failure: str, evidence: str) -> PairResult:
+    """Return the result of a measurement that gave no figure."""
+    return PairResult(fabric.name, task.client, task.server, rail=task.rail, server_rail=task.server_rail, failure=failure, evidence=evidence)
