@@ -20,6 +20,7 @@ import itertools
 import math
 import typing
 
+from .boundary.form import Bound, Range
 from .errors import RdmaError
 from .text import kind_of, plain
 
@@ -89,8 +90,8 @@ def to_data(value: typing.Any) -> typing.Any:
 
 def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
     """Load ``data`` as type ``cls``: a dataclass, ``Optional``, ``Tuple[X, ...]``, ``Dict[str, X]``, ``Literal``, a plain type with or without a ``Literal``
-    beside it, ``bytes``, or with a form of the boundary ``Annotated[str, Form]``, ``Annotated[int, Range]`` and ``Annotated[Tuple[X, ...], Bound]``. An empty
-    text says that nothing is known, and has any form.
+    beside it, ``bytes``, or with a form of the boundary ``Annotated[str, Form]``, ``Annotated[int, Range]``, and ``Annotated[Tuple[X, ...], Bound]`` or of a
+    ``Dict``. An empty text says that nothing is known, and has any form.
 
     What was observed of one node (a dataclass of ``value`` and ``error``) is an error of this node where its value does not fit: the others go on.
 
@@ -133,6 +134,10 @@ def _fast_optional(load_item: Loader) -> Loader:
 
 def _fast_formed(cls: typing.Any, form: typing.Any) -> Loader:
     fits, load_item = form.fits, _fast(cls)
+    if isinstance(form, Bound) and cls is not bytes:
+        return _fast_bound(form, load_item)
+    if isinstance(form, Range):
+        return _fast_ranged(cls, form, load_item)
 
     def load_formed(data: typing.Any) -> typing.Any:
         value = data if data.__class__ is cls else load_item(data)
@@ -141,6 +146,30 @@ def _fast_formed(cls: typing.Any, form: typing.Any) -> Loader:
         return value
 
     return load_formed
+
+
+def _fast_bound(bound: Bound, load_items: Loader) -> Loader:
+    """What loads a list or a mapping, and looks at none of its items where there are too many."""
+
+    def load_bound(data: typing.Any) -> typing.Any:
+        if len(data) > bound.most:
+            raise ValueError
+        return load_items(data)
+
+    return load_bound
+
+
+def _fast_ranged(cls: typing.Any, form: Range, load_item: Loader) -> Loader:
+    """What loads a number. A topology has a million of them, so that the limits are compared here. Neither NaN nor a boolean gets through."""
+    least, most = form.least, form.most
+
+    def load_ranged(data: typing.Any) -> typing.Any:
+        value = data if data.__class__ is cls else load_item(data)
+        if least <= value <= most:
+            return value
+        raise ValueError
+
+    return load_ranged
 
 
 def _fast_item(cls: typing.Any) -> Loader:
@@ -350,10 +379,10 @@ def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: typing
 
 
 def _collect_formed(cls: typing.Any, form: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
-    """A text, a number or a list that must be of the form of the boundary that its annotation names."""
-    if isinstance(data, (list, tuple)) and typing.get_origin(cls) is tuple and not form.fits(data):
+    """A text, a number, a list or a mapping that must be of the form of the boundary that its annotation names."""
+    if isinstance(form, Bound) and isinstance(data, (list, tuple, dict)) and not form.fits(data):
         # before any of its items is looked at
-        problems.append(LoadError(path, f"a list of {len(data)}", form.expected))
+        problems.append(LoadError(path, f"a {'mapping' if isinstance(data, dict) else 'list'} of {len(data)}", form.expected))
         return _HOLE
     value = _collect(cls, data, path, problems)
     if value is _HOLE or value == "" or form.fits(value):

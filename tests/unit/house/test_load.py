@@ -15,6 +15,7 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
+from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound, Range
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, load_exactly, to_data
@@ -241,3 +242,58 @@ def test_a_type_has_the_words_of_yaml_whatever_ansible_calls_it(value: typing.An
     if not isinstance(value, bool):
         assert kind_of(type("_AnsibleTaggedValue", (type(value),), {})(value)) == words
     assert (kind_of(None), kind_of(object())) == ("nothing", "a object")
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounded:
+    names: typing.Annotated[typing.Dict[str, str], Bound("names", 2)] = dataclasses.field(default_factory=dict)
+    words: typing.Optional[typing.Annotated[typing.Tuple[str, ...], Bound("words", 2)]] = None
+    table: typing.Annotated[bytes, Bound("octets", 3)] = b""
+    count: typing.Annotated[int, Range("a count", 0, 2**64 - 1)] = 0
+    share: typing.Annotated[float, Range("a share", 0, 1)] = 0.0
+
+
+class Untouched(typing.List[str]):
+    def __iter__(self) -> typing.NoReturn:
+        raise AssertionError("looked at an item")
+
+
+class UntouchedMapping(typing.Dict[str, str]):
+    def items(self) -> typing.NoReturn:
+        raise AssertionError("looked at an item")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"names": dict.fromkeys("abc", "x")}, "here.names: a mapping of 3; expected at most 2 names"),
+        ({"words": ["x"] * 3}, "here.words: a list of 3; expected at most 2 words"),
+        ({"table": "AAAAAA=="}, "here.table: 'AAAAAA==' (string); expected at most 3 octets"),
+        ({"count": -1}, "here.count: -1 (integer); expected a count from 0 to 1.84467e+19"),
+        ({"count": 2**64}, "here.count: 18446744073709551616 (integer); expected a count from 0 to 1.84467e+19"),
+        ({"count": True}, "here.count: True (boolean); expected an integer"),
+        ({"count": 1.0}, "here.count: 1.0 (number); expected an integer"),
+        ({"share": math.nan}, "here.share: nan (number); expected a number"),
+        ({"share": 1.5}, "here.share: 1.5 (number); expected a share from 0 to 1"),
+    ],
+)
+def test_what_is_too_much_or_out_of_range_is_refused_alike(data: typing.Any, said: str) -> None:
+    assert same(Bounded, data)[:2] == ("refused", said)
+
+
+@pytest.mark.parametrize("way", [load, load_exactly])
+@pytest.mark.parametrize("data", [{"names": UntouchedMapping(dict.fromkeys("abc", "x"))}, {"words": Untouched(["x"] * 3)}])
+def test_no_item_of_what_is_too_much_is_looked_at(way: typing.Callable[..., typing.Any], data: typing.Any) -> None:
+    with pytest.raises(LoadError, match=" of 3; expected at most 2 "):
+        way(Bounded, data, "here")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"names": {"a": "x", "b": "y"}, "words": ["x", "y"], "table": "AAAA", "count": 2**64 - 1, "share": 1},
+        {"words": None, "count": TaggedInt(7), "share": TaggedFloat(0.5)},
+    ],
+)
+def test_what_is_within_its_limits_loads_alike(data: typing.Any) -> None:
+    assert same(Bounded, data)[0] == "loaded"
