@@ -25,6 +25,8 @@ from .errors import RdmaError
 from .text import kind_of, plain
 
 _MOST_OF_A_FLOAT = 10**300
+#: of a whole number that a message shows
+_MOST_BITS = 128
 #: characters of a path and of a value in a message
 _SHOWN = 200
 #: of which the nearest is looked for: known words, and characters of each. The lists of NCCL's variables and of our checks have some 260
@@ -485,6 +487,9 @@ def _join(path: str, key: typing.Any) -> str:
 
 
 def _seen(data: typing.Any) -> str:
+    if isinstance(data, int) and data.bit_length() > _MOST_BITS:
+        # Python writes no number of more than 4,300 digits
+        return f"an integer of {data.bit_length()} bits"
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "list", tuple: "list", dict: "mapping"}
     for kind, name in kinds.items():
         if isinstance(data, kind):
