@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.form import Bound
+from .boundary.numbers import Messages
 from .boundary.paths import Path
 from .identity import Identity
 
@@ -25,6 +27,11 @@ Key = typing.Literal[
 ]
 #: what each vendor has another name for
 KEYS: typing.Tuple[Key, ...] = typing.get_args(Key)
+SETTINGS = Bound("settings of a BIOS", 10 * len(KEYS))
+#: a BIOS has an attribute for each root port of each socket, and a hundred values of one
+ATTRIBUTES, VALUES = Bound("attributes of a setting", 4096), Bound("values or names of an attribute", 4096)
+#: a BMC keeps some hundred
+JOBS = Bound("jobs of a BMC", 4096)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +91,7 @@ class BiosAttribute:
     current: typing.Any
     display_name: str = ""
     pending: typing.Any = None
-    allowed: typing.Tuple[BiosValue, ...] = ()
+    allowed: typing.Annotated[typing.Tuple[BiosValue, ...], VALUES] = ()
     read_only: str = ""
     reset_required: typing.Optional[bool] = None
 
@@ -97,8 +104,8 @@ class BiosSetting:
     """
 
     key: Key
-    attributes: typing.Tuple[BiosAttribute, ...] = ()
-    looked_for: typing.Tuple[str, ...] = ()
+    attributes: typing.Annotated[typing.Tuple[BiosAttribute, ...], ATTRIBUTES] = ()
+    looked_for: typing.Annotated[typing.Tuple[str, ...], VALUES] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,16 +141,16 @@ class NodeBios:
     vendor: str
     model: str
     version: str
-    settings: typing.Tuple[BiosSetting, ...] = ()
+    settings: typing.Annotated[typing.Tuple[BiosSetting, ...], SETTINGS] = ()
     registry: str = ""
     registry_error: str = ""
     settings_uri: Path = ""
-    apply_times: typing.Tuple[str, ...] = ()
-    jobs: typing.Optional[typing.Tuple[BiosJob, ...]] = None
+    apply_times: typing.Annotated[typing.Tuple[str, ...], VALUES] = ()
+    jobs: typing.Optional[typing.Annotated[typing.Tuple[BiosJob, ...], JOBS]] = None
     lockdown: typing.Optional[bool] = None
     last_apply: str = ""
     pending_error: str = ""
-    errors: typing.Tuple[str, ...] = ()
+    errors: Messages = ()
     identity: Identity = dataclasses.field(default_factory=Identity)
     asserted: bool = False
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.numbers import Moment, Seconds
+
 
 @dataclasses.dataclass(frozen=True)
 class NodeClock:
@@ -19,11 +21,11 @@ class NodeClock:
     :ivar answered: just after the answer
     """
 
-    seconds: float
+    seconds: Moment
     synchronised: typing.Optional[bool] = None
-    error_seconds: typing.Optional[float] = None
-    asked: typing.Optional[float] = None
-    answered: typing.Optional[float] = None
+    error_seconds: typing.Optional[Seconds] = None
+    asked: typing.Optional[Moment] = None
+    answered: typing.Optional[Moment] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,10 +14,32 @@ import dataclasses
 import typing
 
 from .boundary.devices import RdmaDevice
-from .boundary.fabric import Count, Guid, Lid, LinkLanes, Lmc
+from .boundary.fabric import (
+    COUNTERS,
+    FABRIC_NODES,
+    FABRIC_PORTS,
+    LINKS,
+    AnyLid,
+    Guid,
+    Lid,
+    LinkLanes,
+    Lmc,
+    PortNumber,
+    SmActivity,
+    SmPriority,
+    SwitchPort,
+)
+from .boundary.form import Bound
+from .boundary.numbers import Count, Counter, Seconds
 from .boundary.words import Word
 from .forwarding import SeenForwarding
 
+#: each host may run one by mistake
+MANAGERS = Bound("ports of subnet managers", 1 << 16)
+#: each virtual function may have an RDMA device
+NODE_PORTS = Bound("ports of a node", 1 << 14)
+#: a node is asked for that of each fabric that it is on
+TOPOLOGIES = Bound("topologies of a node", 256)
 #: Gb/s of one lane, as the kernel tells it
 LANE_GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
 
@@ -29,8 +51,8 @@ class SubnetManager:
     lid: Lid
     guid: Guid
     state: Word
-    priority: int
-    activity: int
+    priority: SmPriority
+    activity: SmActivity
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +87,7 @@ class SeenSubnet:
     """
 
     rdma_device: RdmaDevice
-    port: int
+    port: PortNumber
     master: typing.Optional[SubnetManager] = None
     error: typing.Optional[str] = None
     silent: bool = False
@@ -101,12 +123,12 @@ class SeenManagers:
         proves a sweep, while its own count also rises with each answer to a standby that polls it. None when there is no other manager
     """
 
-    ports: typing.Tuple[ManagerPort, ...] = ()
+    ports: typing.Annotated[typing.Tuple[ManagerPort, ...], MANAGERS] = ()
     error: typing.Optional[str] = None
     master: typing.Optional[Guid] = None
-    activity_first: typing.Optional[int] = None
-    activity_later: typing.Optional[int] = None
-    activity_seconds: typing.Optional[float] = None
+    activity_first: typing.Optional[SmActivity] = None
+    activity_later: typing.Optional[SmActivity] = None
+    activity_seconds: typing.Optional[Seconds] = None
     others_refreshed: typing.Optional[bool] = None
 
 
@@ -116,8 +138,8 @@ class LinkEnd:
 
     kind: Word
     guid: Guid
-    port: int
-    lid: typing.Optional[int] = None
+    port: SwitchPort
+    lid: typing.Optional[AnyLid] = None
     port_guid: typing.Optional[Guid] = None
 
     @property
@@ -146,8 +168,8 @@ class FabricNode:
     kind: Word
     guid: Guid
     description: str
-    ports: int
-    lid: typing.Optional[int] = None
+    ports: SwitchPort
+    lid: typing.Optional[AnyLid] = None
     aggregation: bool = False
 
     @property
@@ -163,8 +185,8 @@ class Topology:
     :ivar lmc: largest LID mask count of a port of a CA: it has 2 to the power of that LIDs, one after the other; None: not read
     """
 
-    nodes: typing.Tuple[FabricNode, ...]
-    links: typing.Tuple[Link, ...]
+    nodes: typing.Annotated[typing.Tuple[FabricNode, ...], FABRIC_NODES]
+    links: typing.Annotated[typing.Tuple[Link, ...], LINKS]
     lmc: typing.Optional[Lmc] = None
 
 
@@ -177,7 +199,7 @@ class SlowPort:
     """
 
     guid: Guid
-    port: int
+    port: SwitchPort
     could_be: str
 
 
@@ -189,9 +211,9 @@ class SeenCapabilities:
     :ivar unread: lines of the tool that could not be read, each about one port
     """
 
-    slow: typing.Tuple[SlowPort, ...] = ()
-    links: int = 0
-    unread: typing.Tuple[str, ...] = ()
+    slow: typing.Annotated[typing.Tuple[SlowPort, ...], FABRIC_PORTS] = ()
+    links: Count = 0
+    unread: typing.Annotated[typing.Tuple[str, ...], FABRIC_PORTS] = ()
     error: typing.Optional[str] = None
 
 
@@ -203,8 +225,8 @@ class PortErrors:
     """
 
     guid: Guid
-    port: int
-    counters: typing.Dict[Word, Count]
+    port: SwitchPort
+    counters: typing.Annotated[typing.Dict[Word, Counter], COUNTERS]
     wide: bool = False
 
 
@@ -212,8 +234,8 @@ class PortErrors:
 class UnreadPort:
     """A port that did not answer a query for its counters. port: 255 for all of the node's."""
 
-    lid: int
-    port: int
+    lid: AnyLid
+    port: SwitchPort
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,10 +248,10 @@ class ErrorReport:
     :ivar unread: the ports of these queries, as far as the tool named them
     """
 
-    ports: typing.Tuple[PortErrors, ...]
-    checked: int
-    failures: int = 0
-    unread: typing.Tuple[UnreadPort, ...] = ()
+    ports: typing.Annotated[typing.Tuple[PortErrors, ...], FABRIC_PORTS]
+    checked: Count
+    failures: Count = 0
+    unread: typing.Annotated[typing.Tuple[UnreadPort, ...], FABRIC_PORTS] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,7 +260,7 @@ class SeenErrors:
 
     first: typing.Optional[ErrorReport] = None
     later: typing.Optional[ErrorReport] = None
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     error: typing.Optional[str] = None
 
 
@@ -251,7 +273,7 @@ class SeenTopology:
     """
 
     rdma_device: RdmaDevice
-    port: int
+    port: PortNumber
     topology: typing.Optional[Topology] = None
     error: typing.Optional[str] = None
     managers: typing.Optional[SeenManagers] = None
@@ -281,7 +303,7 @@ class Place:
 class ObservedSubnets:
     """subnet_manager_info of one node, or why there is no answer."""
 
-    value: typing.Optional[typing.Tuple[SeenSubnet, ...]] = None
+    value: typing.Optional[typing.Annotated[typing.Tuple[SeenSubnet, ...], NODE_PORTS]] = None
     error: typing.Optional[str] = None
 
 
@@ -289,5 +311,5 @@ class ObservedSubnets:
 class ObservedTopologies:
     """fabric_info of one node, or why there is no answer."""
 
-    value: typing.Optional[typing.Tuple[SeenTopology, ...]] = None
+    value: typing.Optional[typing.Annotated[typing.Tuple[SeenTopology, ...], TOPOLOGIES]] = None
     error: typing.Optional[str] = None

@@ -9,9 +9,14 @@ import re
 import typing
 
 from .boundary.devices import PciAddress
+from .boundary.form import Bound
 from .boundary.kubernetes import Label, ObjectName, Subdomain
+from .boundary.numbers import Messages
 from .boundary.words import Version, Word
+from .hca import FUNCTIONS
 
+#: of one HCA; ConnectX-7 has some 500
+SETTINGS = Bound("settings of a firmware", 8192)
 #: vendor of the HCAs whose firmware mstconfig can ask
 VENDOR = "15b3"
 #: where a value is from, the preferred one first
@@ -83,10 +88,10 @@ class HcaFirmware:
     psid: typing.Optional[Said] = None
     running: typing.Optional[Said] = None
     stored: typing.Optional[Said] = None
-    settings: typing.Tuple[Setting, ...] = ()
+    settings: typing.Annotated[typing.Tuple[Setting, ...], SETTINGS] = ()
     settings_from: str = ""
-    not_asked: typing.Tuple[str, ...] = ()
-    errors: typing.Tuple[str, ...] = ()
+    not_asked: Messages = ()
+    errors: Messages = ()
 
     def setting(self, name: str) -> typing.Optional[Setting]:
         """A parameter by its name; None where the firmware does not have it, or nobody could be asked."""
@@ -126,7 +131,7 @@ class FirmwareWishes:
 class NodeFirmware:
     """The firmware of a node's HCAs."""
 
-    hcas: typing.Tuple[HcaFirmware, ...] = ()
+    hcas: typing.Annotated[typing.Tuple[HcaFirmware, ...], FUNCTIONS] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,8 +10,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .boundary.fabric import Guid
+from .boundary.fabric import SWITCHES, Guid
+from .boundary.form import Bound, Range
 
+#: 16 bits of LIDs, in blocks of 64 [InfiniBand Architecture Specification 1.5, 14.2.5.10]
+LIDS, BLOCKS, BLOCK = Bound("LIDs of a table", 1 << 16), Bound("blocks of a table", 1 << 10), Range("a block of a table", 0, (1 << 10) - 1)
 #: of a LID of which the table says nothing: no way, or the tool did not tell
 UNTOLD = 255
 
@@ -26,8 +29,8 @@ class ForwardingTable:
     """
 
     guid: Guid
-    ports: bytes
-    unread: typing.Tuple[int, ...] = ()
+    ports: typing.Annotated[bytes, LIDS]
+    unread: typing.Annotated[typing.Tuple[typing.Annotated[int, BLOCK], ...], BLOCKS] = ()
 
     def port(self, lid: int) -> typing.Optional[int]:
         """The port out of the switch to a LID, or None."""
@@ -39,5 +42,5 @@ class ForwardingTable:
 class SeenForwarding:
     """The tables of all switches of a fabric, as far as they could be read. error: why there are none."""
 
-    tables: typing.Tuple[ForwardingTable, ...] = ()
+    tables: typing.Annotated[typing.Tuple[ForwardingTable, ...], SWITCHES] = ()
     error: typing.Optional[str] = None

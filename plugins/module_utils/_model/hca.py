@@ -11,14 +11,19 @@ import dataclasses
 import typing
 
 from .boundary.devices import Device, HardwareAddress, Interface, PciAddress, PciId, RdmaDevice
-from .boundary.fabric import MOST_PKEYS, Guid, Lanes, Lid, LinkGbps, Payload, PcieSpeed, PKey
+from .boundary.fabric import MOST_PKEYS, Guid, Lanes, Lid, LinkGbps, LinkLanes, Payload, PcieSpeed, PKey, PortNumber, QueuePair
 from .boundary.form import Bound
+from .boundary.numbers import DevPort, Messages, Mtu, NumaNode, RateMbps, Vfs, Vlan, VlanQos
 from .boundary.words import Version, Word
 
 #: of the network on a node: 16 HCAs with 254 VFs each are 4,080. All checks go through them, and some once for each
 MOST_FUNCTIONS = 4096
+FUNCTIONS = Bound("functions of the network on a node", MOST_FUNCTIONS)
 #: of an RDMA device: the number of a port has 8 bits, and 0 is none
 MOST_PORTS = 255
+PORTS = Bound("ports of a device", MOST_PORTS)
+#: of one function; subfunctions and VLANs may be on it
+NETDEVS = Bound("network interfaces of a function", 4096)
 #: of a device or a port that nobody has given one
 NO_GUID = "0x0000000000000000"
 
@@ -68,7 +73,7 @@ class PciFunction:
     device: PciId
     device_class: PciId
     driver: typing.Optional[Word] = None
-    numa_node: typing.Optional[int] = None
+    numa_node: typing.Optional[NumaNode] = None
     link: PcieLink = PcieLink()
 
 
@@ -89,12 +94,12 @@ class Netdev:
 
     name: Interface
     hardware_address: HardwareAddress
-    mtu: typing.Optional[int] = None
+    mtu: typing.Optional[Mtu] = None
     state: typing.Optional[Word] = None
     port_guid: typing.Optional[Guid] = None
     subnet_prefix: typing.Optional[Guid] = None
-    queue_pair: typing.Optional[int] = None
-    port: typing.Optional[int] = None
+    queue_pair: typing.Optional[QueuePair] = None
+    port: typing.Optional[DevPort] = None
     bond: typing.Optional[Interface] = None
     speed_gbps: typing.Optional[LinkGbps] = None
     supported_gbps: typing.Optional[LinkGbps] = None
@@ -118,18 +123,18 @@ class Port:
     :ivar mtu: largest of its network interfaces, in bytes; None without one: sysfs has no file for the MTU of the port itself
     """
 
-    number: int
+    number: PortNumber
     state: typing.Optional[Word] = None
     physical_state: typing.Optional[Word] = None
     link_layer: typing.Optional[Word] = None
     rate_gbps: typing.Optional[LinkGbps] = None
-    width: typing.Optional[int] = None
+    width: typing.Optional[LinkLanes] = None
     speed: typing.Optional[Word] = None
     lid: typing.Optional[Lid] = None
     sm_lid: typing.Optional[Lid] = None
     guid: typing.Optional[Guid] = None
     pkeys: typing.Annotated[typing.Tuple[PKey, ...], Bound("partition keys", MOST_PKEYS)] = ()
-    mtu: typing.Optional[int] = None
+    mtu: typing.Optional[Mtu] = None
 
     @property
     def linked(self) -> bool:
@@ -141,8 +146,8 @@ class Port:
 class Sriov:
     """SR-IOV files of a physical function; None where the file is absent (off in firmware, or no capability)."""
 
-    total: typing.Optional[int] = None
-    current: typing.Optional[int] = None
+    total: typing.Optional[Vfs] = None
+    current: typing.Optional[Vfs] = None
 
 
 #: why a physical function has no SR-IOV files, as its PCI configuration space shows it:
@@ -165,12 +170,12 @@ class VfAdministration:
     node_guid: typing.Optional[Guid] = None
     port_guid: typing.Optional[Guid] = None
     link_policy: typing.Optional[Word] = None
-    vlan: typing.Optional[int] = None
-    vlan_qos: typing.Optional[int] = None
+    vlan: typing.Optional[Vlan] = None
+    vlan_qos: typing.Optional[VlanQos] = None
     trust: typing.Optional[bool] = None
     spoof_check: typing.Optional[bool] = None
-    min_tx_rate: typing.Optional[int] = None
-    max_tx_rate: typing.Optional[int] = None
+    min_tx_rate: typing.Optional[RateMbps] = None
+    max_tx_rate: typing.Optional[RateMbps] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,11 +188,11 @@ class HeldParts:
     :ivar idle: name of that namespace below /run/netns where no process is in it; None where one is
     """
 
-    netdevs: typing.Tuple[Netdev, ...] = ()
-    names: typing.Tuple[Interface, ...] = ()
+    netdevs: typing.Annotated[typing.Tuple[Netdev, ...], NETDEVS] = ()
+    names: typing.Annotated[typing.Tuple[Interface, ...], NETDEVS] = ()
     rdma_device: typing.Optional[RdmaDevice] = None
     node_guid: typing.Optional[Guid] = None
-    ports: typing.Tuple[Port, ...] = ()
+    ports: typing.Annotated[typing.Tuple[Port, ...], PORTS] = ()
     idle: typing.Optional[Word] = None
 
 
@@ -207,21 +212,21 @@ class Hca:
 
     name: Device
     rdma_device: typing.Optional[RdmaDevice] = None
-    netdevs: typing.Tuple[Netdev, ...] = ()
+    netdevs: typing.Annotated[typing.Tuple[Netdev, ...], NETDEVS] = ()
     pci: typing.Optional[PciFunction] = None
     node_guid: typing.Optional[Guid] = None
     node_description: typing.Optional[str] = None
     firmware: typing.Optional[Version] = None
     board: typing.Optional[Word] = None
     hca_type: typing.Optional[Word] = None
-    ports: typing.Annotated[typing.Tuple[Port, ...], Bound("ports of a device", MOST_PORTS)] = ()
+    ports: typing.Annotated[typing.Tuple[Port, ...], PORTS] = ()
     sriov: typing.Optional[Sriov] = None
     physical_function: typing.Optional[PciAddress] = None
-    vf_index: typing.Optional[int] = None
+    vf_index: typing.Optional[Vfs] = None
     administration: typing.Optional[VfAdministration] = None
     sriov_absence: typing.Optional[SriovAbsence] = None
     held: typing.Optional[HeldParts] = None
-    unread: typing.Tuple[str, ...] = ()
+    unread: Messages = ()
 
     @property
     def is_virtual(self) -> bool:
@@ -250,8 +255,8 @@ class NodeHcas:
     :ivar errors: what could not be read, and why; an unread file is never taken for an absent one
     """
 
-    hcas: typing.Annotated[typing.Tuple[Hca, ...], Bound("functions of the network on a node", MOST_FUNCTIONS)]
-    errors: typing.Tuple[str, ...] = ()
+    hcas: typing.Annotated[typing.Tuple[Hca, ...], FUNCTIONS]
+    errors: Messages = ()
 
     def at(self, address: typing.Optional[str]) -> typing.Optional[Hca]:
         """The function at a PCI address; None where the node shows none there."""

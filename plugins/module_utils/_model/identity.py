@@ -14,6 +14,8 @@ import functools
 import re
 import typing
 
+from .boundary.form import Bound
+
 _UUID = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})")
 _SERIAL = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{2,62}[\x21-\x7e])")
 #: that boards have whose maker has set none: AMI's default in both orders, and two that many boards share
@@ -38,6 +40,9 @@ _MOST_SERIALS = 2
 #: compare them
 State = typing.Literal["proven", "asserted", "other", "unknown"]
 
+#: of one machine: system, board, chassis, and one for each part of a chassis
+SERIALS = Bound("serial numbers", 1024)
+
 
 @dataclasses.dataclass(frozen=True)
 class Identity:
@@ -48,7 +53,7 @@ class Identity:
     """
 
     uuid: str = ""
-    serials: typing.Tuple[str, ...] = ()
+    serials: typing.Annotated[typing.Tuple[str, ...], SERIALS] = ()
 
     @property
     def keys(self) -> typing.Tuple[str, ...]:

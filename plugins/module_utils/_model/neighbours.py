@@ -9,6 +9,7 @@ import typing
 
 from .boundary.devices import HardwareAddress, Interface
 from .boundary.form import Bound
+from .boundary.numbers import Messages, PortVlan
 from .boundary.words import SwitchName
 
 #: of one interface: a switch without LLDP of its own may pass on that of all of its ports; hosts of one network of 16 bits
@@ -30,7 +31,7 @@ class SwitchPort:
     chassis: SwitchName
     port: SwitchName
     system: SwitchName = ""
-    vlan: typing.Optional[int] = None
+    vlan: typing.Optional[PortVlan] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +59,7 @@ class NodeNeighbours:
 
     netdevs: typing.Annotated[typing.Tuple[NetdevNeighbours, ...], Bound("network interfaces", _MOST_INTERFACES)] = ()
     uplinks: typing.Annotated[typing.Tuple[Interface, ...], Bound("network interfaces", _MOST_INTERFACES)] = ()
-    errors: typing.Tuple[str, ...] = ()
+    errors: Messages = ()
 
 
 @dataclasses.dataclass(frozen=True)

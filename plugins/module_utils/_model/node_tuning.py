@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.form import Bound
+
 #: API group of the Node Tuning Operator, which OpenShift has
 GROUP = "tuned.openshift.io"
 NAMESPACE = "openshift-cluster-node-tuning-operator"
@@ -89,5 +91,5 @@ class TuningSet:
 class ObservedSettings:
     """What kernel_settings did on one node (``changes``, a line for each change), or why it did not."""
 
-    value: typing.Optional[typing.Dict[str, typing.Any]] = None
+    value: typing.Optional[typing.Annotated[typing.Dict[str, typing.Any], Bound("keys of an answer", 1024)]] = None
     error: typing.Optional[str] = None

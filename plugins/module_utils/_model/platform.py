@@ -8,9 +8,18 @@ import dataclasses
 import typing
 
 from .boundary.devices import Interface, PciAddress
+from .boundary.form import Bound
 from .boundary.kubernetes import Uid
+from .boundary.numbers import AcsBits, Bar, Bus, Count, Messages, RoutingId, Vfs
 from .boundary.words import Version, Word
+from .hca import FUNCTIONS, NETDEVS
 from .identity import Identity
+
+BARS, CLIENTS = Bound("BARs of a function", 6), Bound("clients of the RDMA core", 256)
+#: the kernel's command line has 2,048 bytes at most on x86 [arch/x86/include/asm/setup.h COMMAND_LINE_SIZE]
+ARGUMENTS = Bound("arguments of a kernel", 4096)
+#: Arm has an SMMU for some devices each
+DEVICES = Bound("IOMMUs and their tables", 4096)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,13 +34,13 @@ class SriovCapability:
     :ivar bars: numbers of the BARs that each VF has, 0 to 5; one of 64 bits counts by its first
     """
 
-    initial: int
-    total: int
-    current: int
-    offset: int
-    stride: int
+    initial: Vfs
+    total: Vfs
+    current: Vfs
+    offset: RoutingId
+    stride: RoutingId
     ari: bool
-    bars: typing.Tuple[int, ...]
+    bars: typing.Annotated[typing.Tuple[Bar, ...], BARS]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,16 +51,16 @@ class VfMemory:
     :ivar unplaced: that are there, and have none
     """
 
-    placed: typing.Tuple[int, ...] = ()
-    unplaced: typing.Tuple[int, ...] = ()
+    placed: typing.Annotated[typing.Tuple[Bar, ...], BARS] = ()
+    unplaced: typing.Annotated[typing.Tuple[Bar, ...], BARS] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Acs:
     """Access Control Services: what a port can do, and what is switched on (bit 2 and 3: packets of peers go up to the root complex)."""
 
-    capability: int
-    control: int
+    capability: AcsBits
+    control: AcsBits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,14 +78,14 @@ class PciEvidence:
 
     address: PciAddress
     driver: typing.Optional[Word] = None
-    sriov_total: typing.Optional[int] = None
-    sriov_current: typing.Optional[int] = None
-    iommu_group: typing.Optional[int] = None
+    sriov_total: typing.Optional[Vfs] = None
+    sriov_current: typing.Optional[Vfs] = None
+    iommu_group: typing.Optional[Count] = None
     physical_function: typing.Optional[PciAddress] = None
-    unread: typing.Tuple[str, ...] = ()
+    unread: Messages = ()
     capability: typing.Optional[SriovCapability] = None
     memory: typing.Optional[VfMemory] = None
-    last_bus: typing.Optional[int] = None
+    last_bus: typing.Optional[Bus] = None
     acs: typing.Optional[Acs] = None
 
 
@@ -94,7 +103,7 @@ class GpuDriver:
     version: typing.Optional[Version] = None
     open: typing.Optional[bool] = None
     peermem: bool = False
-    peer_clients: typing.Tuple[Word, ...] = ()
+    peer_clients: typing.Annotated[typing.Tuple[Word, ...], CLIENTS] = ()
     ofed: typing.Optional[Version] = None
 
 
@@ -117,17 +126,17 @@ class NodePlatform:
 
     kernel: Version
     machine: Word
-    kernel_arguments: typing.Optional[typing.Tuple[str, ...]] = None
-    iommu_devices: typing.Optional[typing.Tuple[Word, ...]] = None
-    iommu_groups: typing.Optional[int] = None
-    acpi_tables: typing.Optional[typing.Tuple[Word, ...]] = None
-    functions: typing.Tuple[PciEvidence, ...] = ()
-    errors: typing.Tuple[str, ...] = ()
+    kernel_arguments: typing.Optional[typing.Annotated[typing.Tuple[str, ...], ARGUMENTS]] = None
+    iommu_devices: typing.Optional[typing.Annotated[typing.Tuple[Word, ...], DEVICES]] = None
+    iommu_groups: typing.Optional[Count] = None
+    acpi_tables: typing.Optional[typing.Annotated[typing.Tuple[Word, ...], DEVICES]] = None
+    functions: typing.Annotated[typing.Tuple[PciEvidence, ...], FUNCTIONS] = ()
+    errors: Messages = ()
     gpu: typing.Optional[GpuDriver] = None
     boot: typing.Optional[Uid] = None
     signed_modules: typing.Optional[bool] = None
     identity: Identity = dataclasses.field(default_factory=Identity)
-    uplinks: typing.Optional[typing.Tuple[Interface, ...]] = None
+    uplinks: typing.Optional[typing.Annotated[typing.Tuple[Interface, ...], NETDEVS]] = None
     locked_down: typing.Optional[bool] = None
 
 

@@ -8,9 +8,14 @@ import dataclasses
 import typing
 
 from .boundary.devices import RdmaDevice
-from .boundary.fabric import Lid, Packets
+from .boundary.fabric import Lid, Packets, PortNumber
 from .boundary.form import Bound
+from .fabric import NODE_PORTS
 from .hca import MOST_FUNCTIONS
+
+SERVERS = Bound("servers of a node", MOST_FUNCTIONS)
+#: from all ports of a node; 16 of them to all of 4,096 nodes
+PINGS = Bound("destinations of a node", 1 << 20)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +29,7 @@ class Ping:
     """
 
     rdma_device: RdmaDevice
-    port: int
+    port: PortNumber
     destination_lid: Lid
     transmitted: Packets
     received: Packets
@@ -47,7 +52,7 @@ class PingServer:
     """An ibping server on a port of this node. error: why it does not serve."""
 
     rdma_device: RdmaDevice
-    port: int
+    port: PortNumber
     error: typing.Optional[str] = None
 
 
@@ -56,7 +61,7 @@ class PortName:
     """A port of a node by its RDMA device, as the modules take it: mlx5_0, 1."""
 
     device: RdmaDevice
-    port: int
+    port: PortNumber
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,16 +69,16 @@ class PingTask:
     """What one port of a node shall ping, as the module ibping takes it."""
 
     device: RdmaDevice
-    port: int
-    lids: typing.Tuple[Lid, ...]
+    port: PortNumber
+    lids: typing.Annotated[typing.Tuple[Lid, ...], PINGS]
 
 
 @dataclasses.dataclass(frozen=True)
 class PingPlan:
     """What one node does in stage reachability."""
 
-    servers: typing.Tuple[PortName, ...] = ()
-    clients: typing.Tuple[PingTask, ...] = ()
+    servers: typing.Annotated[typing.Tuple[PortName, ...], SERVERS] = ()
+    clients: typing.Annotated[typing.Tuple[PingTask, ...], NODE_PORTS] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +103,7 @@ class PingSchedule:
 class ObservedServers:
     """ibping servers of one node, or why there is no answer."""
 
-    value: typing.Optional[typing.Annotated[typing.Tuple[PingServer, ...], Bound("servers of a node", MOST_FUNCTIONS)]] = None
+    value: typing.Optional[typing.Annotated[typing.Tuple[PingServer, ...], SERVERS]] = None
     error: typing.Optional[str] = None
 
 
@@ -106,5 +111,5 @@ class ObservedServers:
 class ObservedPings:
     """ibping clients of one node, or why there is no answer."""
 
-    value: typing.Optional[typing.Tuple[Ping, ...]] = None
+    value: typing.Optional[typing.Annotated[typing.Tuple[Ping, ...], PINGS]] = None
     error: typing.Optional[str] = None

@@ -10,6 +10,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.form import Bound
+
+#: there are some fifty rows; a row has a reading for each value, at most one for each CPU or queue of a machine
+ROWS, READINGS, PLACES = Bound("rows of a node", 1024), Bound("readings of a row", 65_536), Bound("places of a reading", 65_536)
+
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
@@ -20,7 +25,7 @@ class Reading:
     """
 
     value: str
-    where: typing.Tuple[str, ...] = ()
+    where: typing.Annotated[typing.Tuple[str, ...], PLACES] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +36,8 @@ class NodeTuning:
     :ivar unread: why a row, or a part of it, could not be read
     """
 
-    rows: typing.Dict[str, typing.Tuple[Reading, ...]] = dataclasses.field(default_factory=dict)
-    unread: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    rows: typing.Annotated[typing.Dict[str, typing.Annotated[typing.Tuple[Reading, ...], READINGS]], ROWS] = dataclasses.field(default_factory=dict)
+    unread: typing.Annotated[typing.Dict[str, str], ROWS] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)

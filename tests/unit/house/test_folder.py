@@ -31,6 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import changes_of, facts_of, ground_of, unseen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
@@ -62,7 +63,7 @@ def begun(path: pathlib.Path, check_mode: bool = False, nodes: typing.Tuple[str,
 def sample(cls: typing.Any) -> typing.Any:
     """Data of a type, with one item in each list and each mapping."""
     origin, arguments = typing.get_origin(cls), typing.get_args(cls)
-    if origin is typing.Annotated and typing.get_origin(arguments[0]) is tuple:
+    if origin is typing.Annotated and isinstance(arguments[1], Bound):
         return sample(arguments[0])
     if origin is typing.Annotated:
         return arguments[0](arguments[1].example)
