@@ -13,10 +13,14 @@ import typing
 from .boundary.addresses import Address
 from .boundary.devices import Interface, PciAddress, RdmaDevice
 from .boundary.fabric import Gbps, LinkGbps
+from .boundary.form import Bound
 from .boundary.kubernetes import Label, Subdomain
+from .boundary.numbers import Bytes, Count, Counter, FlowLabel, Rail, RateMbps, Seconds, VlanQos
 from .boundary.words import Word
 from .counters import PortGrowth
 
+#: of a sweep, one for each power of two
+ROWS = Bound("message sizes", 64)
 #: fabric, rail, client, server of an ordered pair, and the rail of its server
 PairKey = typing.Tuple[str, int, str, str, int]
 #: where a pod measures: its rail and its node
@@ -52,7 +56,7 @@ class RdmaPod:
     rate_gbps: typing.Optional[LinkGbps] = None
     pcie_gbps: typing.Optional[LinkGbps] = None
     error: str = ""
-    rail: int = 0
+    rail: Rail = 0
     physical_function: typing.Optional[PciAddress] = None
     cpus: str = ""
     binding: str = ""
@@ -64,7 +68,7 @@ class RdmaPod:
 class SweepRow:
     """Average in Gb/s of one message size in bytes."""
 
-    message_bytes: int
+    message_bytes: Bytes
     average_gbps: Gbps
 
 
@@ -113,11 +117,11 @@ class Wider:
     :ivar why: there is none; empty where there is
     """
 
-    queue_pairs: int
-    message_bytes: int
+    queue_pairs: Count
+    message_bytes: Bytes
     average_gbps: typing.Optional[Gbps] = None
     peak_gbps: typing.Optional[Gbps] = None
-    iterations: typing.Optional[int] = None
+    iterations: typing.Optional[Counter] = None
     why: str = ""
     commands: typing.Tuple[str, ...] = ()
 
@@ -146,26 +150,26 @@ class PairResult(OrderedPair):
     fabric: str
     client: str
     server: str
-    pings: typing.Optional[int] = None
+    pings: typing.Optional[Count] = None
     ping_failure: Word = ""
     ping_evidence: str = ""
     average_gbps: typing.Optional[Gbps] = None
     peak_gbps: typing.Optional[Gbps] = None
-    message_bytes: typing.Optional[int] = None
-    iterations: typing.Optional[int] = None
+    message_bytes: typing.Optional[Bytes] = None
+    iterations: typing.Optional[Counter] = None
     failure: Word = ""
     evidence: str = ""
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     commands: typing.Tuple[str, ...] = ()
-    rail: int = 0
-    again: int = 0
-    sweep: typing.Tuple[SweepRow, ...] = ()
+    rail: Rail = 0
+    again: Count = 0
+    sweep: typing.Annotated[typing.Tuple[SweepRow, ...], ROWS] = ()
     sweep_failure: str = ""
     transport: typing.Literal["RDMA", "TCP"] = "RDMA"
-    streams: typing.Optional[int] = None
-    flow_label: typing.Optional[int] = None
-    server_rail: typing.Optional[int] = None
-    queue_pairs: typing.Optional[int] = None
+    streams: typing.Optional[Count] = None
+    flow_label: typing.Optional[FlowLabel] = None
+    server_rail: typing.Optional[Rail] = None
+    queue_pairs: typing.Optional[Count] = None
     wider: typing.Optional[Wider] = None
 
     @property
@@ -204,9 +208,9 @@ class LayerEnd:
     function: PciAddress = ""
     binding: str = ""
     near: typing.Optional[bool] = None
-    max_tx_rate: typing.Optional[int] = None
-    vlan_qos: typing.Optional[int] = None
-    throttled: typing.Optional[int] = None
+    max_tx_rate: typing.Optional[RateMbps] = None
+    vlan_qos: typing.Optional[VlanQos] = None
+    throttled: typing.Optional[Counter] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,8 +227,8 @@ class LayerStep:
     server: LayerEnd
     average_gbps: typing.Optional[Gbps] = None
     peak_gbps: typing.Optional[Gbps] = None
-    message_bytes: typing.Optional[int] = None
-    iterations: typing.Optional[int] = None
+    message_bytes: typing.Optional[Bytes] = None
+    iterations: typing.Optional[Counter] = None
     why: str = ""
     absent: bool = False
     commands: typing.Tuple[str, ...] = ()
@@ -243,12 +247,12 @@ class PairLayers(OrderedPair):
     fabric: str
     client: str
     server: str
-    rail: int = 0
+    rail: Rail = 0
     suspect: bool = True
     steps: typing.Tuple[LayerStep, ...] = ()
     why: str = ""
-    server_rail: typing.Optional[int] = None
-    more_than: typing.Optional[int] = None
+    server_rail: typing.Optional[Rail] = None
+    more_than: typing.Optional[Count] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,13 +269,13 @@ class CountedPair(OrderedPair):
     fabric: str
     client: str
     server: str
-    rail: int = 0
+    rail: Rail = 0
     node: str = ""
     average_gbps: typing.Optional[Gbps] = None
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     ports: typing.Tuple[PortGrowth, ...] = ()
     why: str = ""
-    server_rail: typing.Optional[int] = None
+    server_rail: typing.Optional[Rail] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -342,11 +346,11 @@ class EarlierPair(OrderedPair):
     """What kept runs have measured of an ordered pair. figures: averages in Gb/s, the oldest first."""
 
     fabric: str
-    rail: int
+    rail: Rail
     client: str
     server: str
     figures: typing.Tuple[Gbps, ...]
-    server_rail: typing.Optional[int] = None
+    server_rail: typing.Optional[Rail] = None
 
     @property
     def key(self) -> PairKey:

@@ -7,6 +7,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.fabric import Gbps
+from .boundary.numbers import Count
+
 #: what a network is to a job; vnic: a NIC that the cloud or a hypervisor shares out, handed on by host-device
 Kind = typing.Literal["pod_network", "vnic", "macvlan", "ipoib", "sriov", "sriov_rdma", "rdma_shared"]
 #: those whose pods have an RDMA device
@@ -57,8 +60,8 @@ class FabricBandwidth:
     """
 
     fabric: str
-    measured: int
-    worst: float
-    median: float
-    best: float
+    measured: Count
+    worst: Gbps
+    median: Gbps
+    best: Gbps
     transport: typing.Literal["RDMA", "TCP"] = "RDMA"

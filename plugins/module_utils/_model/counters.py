@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .boundary.fabric import Guid
+from .boundary.fabric import COUNTERS, Guid, SwitchPort
+from .boundary.numbers import Counter
 from .boundary.words import Word
 
 #: counted by the port in 4 octets, and in ticks of a length that is the device's own
@@ -70,11 +71,11 @@ class PortGrowth:
     """
 
     guid: Guid
-    port: int
-    grown: typing.Dict[Word, int] = dataclasses.field(default_factory=dict)
-    cleared: typing.Tuple[Word, ...] = ()
-    stuck: typing.Tuple[Word, ...] = ()
-    lacking: typing.Tuple[Word, ...] = ()
+    port: SwitchPort
+    grown: typing.Annotated[typing.Dict[Word, Counter], COUNTERS] = dataclasses.field(default_factory=dict)
+    cleared: typing.Annotated[typing.Tuple[Word, ...], COUNTERS] = ()
+    stuck: typing.Annotated[typing.Tuple[Word, ...], COUNTERS] = ()
+    lacking: typing.Annotated[typing.Tuple[Word, ...], COUNTERS] = ()
     why: str = ""
 
     def rise(self, name: str) -> typing.Optional[int]:

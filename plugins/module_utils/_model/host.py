@@ -9,6 +9,7 @@ import typing
 
 from .boundary.devices import RdmaDevice
 from .boundary.kubernetes import Namespaced
+from .boundary.numbers import Bytes, BytesOrAll, User
 from .boundary.words import Host
 from .disruption import LabelSelector, MachinePool
 
@@ -38,12 +39,12 @@ class MemlockProof:
     fabric: str
     node: Host
     pod: Namespaced = ""
-    user: typing.Optional[int] = None
-    soft: typing.Optional[int] = None
-    hard: typing.Optional[int] = None
+    user: typing.Optional[User] = None
+    soft: typing.Optional[BytesOrAll] = None
+    hard: typing.Optional[BytesOrAll] = None
     device: RdmaDevice = ""
-    asked: int = 0
-    registered: typing.Optional[int] = None
+    asked: Bytes = 0
+    registered: typing.Optional[Bytes] = None
     evidence: str = ""
     error: str = ""
 

@@ -77,6 +77,22 @@ def test_text_without_the_limits_is_an_error(text: str) -> None:
         parse(text, "compute", "a", "test/pod")
 
 
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("user 4294967296\nsoft 64\nhard 64\nasked 4096\n", "'user 4294967296' is not the id of a user from 0 to 4.29497e+09"),
+        ("user 1\nsoft 18014398509481984\nhard 64\nasked 4096\n", "'soft 18014398509481984' is not a number of bytes from 0 to 1.84467e+19"),
+        ("user 1\nsoft 64\nhard 64\nasked 99999999999999999999\n", "'asked 99999999999999999999' is not a number of bytes from 0 to 1.84467e+19"),
+    ],
+)
+def test_a_number_that_no_kernel_has_is_an_error_of_its_pod(head: str, said: str) -> None:
+    """The facts of all pods are loaded at once."""
+    with pytest.raises(MemlockError) as raised:
+        parse(head, "compute", "a", "test/pod")
+    assert str(raised.value) == said
+    assert parse("user 4294967295\nsoft 18014398509481983\nhard unlimited\nasked 4096\n", "compute", "a", "test/pod").soft == 2**64 - 1024
+
+
 @hypothesis.given(some.text(max_size=400) | some.lists(some.sampled_from(re.findall(r".+\n", HEAD + LOCAL + "Couldn't register MR\ncode 1\n"))).map("".join))
 def test_any_text_is_a_proof_or_an_error_of_its_own(text: str) -> None:
     with contextlib.suppress(MemlockError):

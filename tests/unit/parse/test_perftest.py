@@ -124,6 +124,14 @@ def test_two_rows_of_one_size_are_no_measurement(between: str) -> None:
         parse(text)
 
 
+def test_a_table_of_more_sizes_than_there_are_is_no_sweep() -> None:
+    head = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
+    rows = [f" {size} 5000 390.00 390.00 0.04\n" for size in range(1, 66)]
+    assert len(parse(head + "".join(rows[:64])).rows) == 64
+    with pytest.raises(PerftestError, match="a table of 65 rows; expected at most 64 message sizes"):
+        parse(head + "".join(rows))
+
+
 def test_unknown_unit_is_refused() -> None:
     with pytest.raises(PerftestError, match="unknown unit 'TB/sec'"):
         parse(" #bytes #iterations BW peak[TB/sec] BW average[TB/sec] MsgRate[Mpps]\n 65536 100 1 1 1\n")

@@ -10,6 +10,8 @@ from __future__ import annotations
 import typing
 
 from ..._model.boundary.devices import INTERFACE
+from ..._model.boundary.form import Range
+from ..._model.boundary.numbers import RATE_MBPS, VFS, VLAN, VLAN_QOS
 from ..._model.errors import ParseError
 from ..._model.hca import VfAdministration
 from ..limits import MIB, decode_json
@@ -18,7 +20,6 @@ from .sysfs import guid_of_bytes
 _TOOL = "ip -json link show"
 #: in the words of sysfs
 _LINK_POLICIES = {"auto": "Follow", "enable": "Up", "disable": "Down"}
-_MOST = 0xFFFFFFFF
 #: bytes. A VF takes 400 of them and an interface 900; nodes with 16 HCAs of 128 VFs, and as many pods as a kubelet takes, have 2.5 MB
 MOST_LINKS = 16 * MIB
 
@@ -37,7 +38,7 @@ def vf_settings(text: str) -> typing.Dict[str, Settings]:
     found: typing.Dict[str, Settings] = {}
     for link in _objects("", links):
         vfs = _objects("vfinfo_list", link.get("vfinfo_list", []))
-        settings = {_number("vf", vf.get("vf")): _administration(vf) for vf in vfs}
+        settings = {_number("vf", vf.get("vf"), VFS): _administration(vf) for vf in vfs}
         name = link.get("ifname")
         if len(settings) < len(vfs):
             raise ParseError(f"{_TOOL}, vfinfo_list of {name}", str(vfs), "a list with each VF once")
@@ -54,12 +55,12 @@ def _administration(vf: Object) -> VfAdministration:
         node_guid=_guid(vf.get("node guid")),
         port_guid=_guid(vf.get("port guid")),
         link_policy=_link_policy(vf.get("link_state")),
-        vlan=_number("vlan", vlan.get("vlan", 0)),
-        vlan_qos=_number("qos", vlan.get("qos", 0)),
+        vlan=_number("vlan", vlan.get("vlan", 0), VLAN),
+        vlan_qos=_number("qos", vlan.get("qos", 0), VLAN_QOS),
         trust=_switch("trust", vf.get("trust")),
         spoof_check=_switch("spoofchk", vf.get("spoofchk")),
-        min_tx_rate=_number("min_tx", rate["min_tx"]) if "min_tx" in rate else None,
-        max_tx_rate=_number("max_tx", rate["max_tx"]) if "max_tx" in rate else None,
+        min_tx_rate=_number("min_tx", rate["min_tx"], RATE_MBPS) if "min_tx" in rate else None,
+        max_tx_rate=_number("max_tx", rate["max_tx"], RATE_MBPS) if "max_tx" in rate else None,
     )
 
 
@@ -73,10 +74,10 @@ def _objects(key: str, value: typing.Any) -> typing.List[Object]:
     return [_expect(key, item, dict, "a list of objects") for item in _expect(key, value, list, "a list of objects")]
 
 
-def _number(key: str, value: typing.Any) -> int:
+def _number(key: str, value: typing.Any, known: Range) -> int:
     number = _expect(key, value, int, "a number")
-    if isinstance(value, bool) or not 0 <= number <= _MOST:
-        raise ParseError(f"{_TOOL}, {key}", str(value), "a number of 32 bits")
+    if not known.fits(value):
+        raise ParseError(f"{_TOOL}, {key}", str(value), known.expected)
     return number
 
 

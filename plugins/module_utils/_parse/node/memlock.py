@@ -12,6 +12,8 @@ import re
 import typing
 
 from ..._model.boundary.devices import RDMA_DEVICE
+from ..._model.boundary.form import Range
+from ..._model.boundary.numbers import BYTES, USER
 from ..._model.errors import RdmaError
 from ..._model.host import MemlockProof
 from ..._model.text import plain
@@ -41,7 +43,7 @@ def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
         fabric=fabric,
         node=node,
         pod=pod,
-        user=_number(seen["user"], "user"),
+        user=_number(seen["user"], "user", USER),
         soft=_limit(seen["soft"], "soft"),
         hard=_limit(seen["hard"], "hard"),
         device=RDMA_DEVICE.parse(seen.get("device")) or "",
@@ -66,12 +68,15 @@ def _cause(proof: MemlockProof, lines: typing.Sequence[str], code: str) -> str:
     return f"ibv_rc_pingpong ended with {code or 'no exit code'} before it registered memory: {said}"
 
 
-def _number(text: str, key: str) -> int:
+def _number(text: str, key: str, known: Range = BYTES, unit: int = 1) -> int:
     if not re.fullmatch(r"[0-9]{1,20}", text):
         raise MemlockError(f"'{key} {text[:_LONGEST]}' is no number")
-    return int(text)
+    found = int(text) * unit
+    if not known.fits(found):
+        raise MemlockError(f"'{key} {text}' is not {known.expected}")
+    return found
 
 
 def _limit(text: str, key: str) -> int:
     """Bytes; ulimit -l prints KiB."""
-    return -1 if text == "unlimited" else _number(text, key) * 1024
+    return -1 if text == "unlimited" else _number(text, key, unit=1024)

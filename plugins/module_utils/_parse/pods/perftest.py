@@ -15,6 +15,7 @@ import math
 import re
 import typing
 
+from ..._model.bandwidth import ROWS
 from ..._model.boundary.fabric import GBPS
 from ..._model.errors import RdmaError
 
@@ -96,6 +97,8 @@ def parse(text: str) -> Report:
     if twice:
         figures = ", ".join(f"{row.average_gbps:.2f} Gb/s" for row in rows if row.message_bytes == twice[0])
         raise PerftestError(f"rows of {twice[0]} bytes say {figures[:200]}; expected one row for each size, of one run")
+    if not ROWS.fits(rows):
+        raise PerftestError(f"a table of {len(rows)} rows; expected {ROWS.expected}")
     if not rows:
         last = next((line.strip() for line in reversed(text.splitlines()) if line.strip() and not _RULE.match(line)), "")
         raise PerftestError(f"no row of a bandwidth table; the last line was '{last[:200]}'" if last else "no output")
