@@ -261,7 +261,7 @@ def cabled_as(nodes: int, leaves: typing.Mapping[int, typing.Sequence[typing.Opt
         leaf = leaves[number][rail] if number else rail
         if number and leaf is not None:
             # a port has one cable
-            port = link.a.port if leaf == rail else link.a.port + 1000 * (rail + 1)
+            port = link.a.port if leaf == rail else link.a.port + 100 * (rail + 1)
             links.append(dataclasses.replace(link, a=LinkEnd("Switch", topology.nodes[leaf].guid, port, topology.nodes[leaf].lid)))
         elif not number:
             links.append(link)
@@ -313,7 +313,7 @@ def test_a_leaf_on_another_rail_is_no_agreement() -> None:
 
 
 def up(leaf: FabricNode, spine: FabricNode, port: int, speed: str = "NDR") -> Link:
-    return Link(LinkEnd("Switch", leaf.guid, port, leaf.lid), LinkEnd("Switch", spine.guid, 10 * (leaf.lid or 0) + port, spine.lid), 4, speed)
+    return Link(LinkEnd("Switch", leaf.guid, port, leaf.lid), LinkEnd("Switch", spine.guid, 7 * ((leaf.lid or 0) % 100) + port, spine.lid), 4, speed)
 
 
 def with_uplinks(uplinks: typing.Sequence[typing.Tuple[int, int]], **seen_of: typing.Any) -> Findings:
