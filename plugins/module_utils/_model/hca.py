@@ -155,6 +155,8 @@ class Sriov:
 #: off: the function offers no SR-IOV capability, or one with 0 VFs: switched off in its firmware, or it never had one;
 #: unused: it offers VFs, and the kernel does not take them up
 SriovAbsence = typing.Literal["hidden", "off", "unused"]
+#: what the port of a VF does: as that of the physical function, or always the same
+LinkPolicy = typing.Literal["Follow", "Up", "Down"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,14 +164,13 @@ class VfAdministration:
     """What the physical function has set for a VF. None where neither ``ip link`` nor sysfs shows it; only NVIDIA's own driver packages
     (MLNX_OFED, DOCA) show GUIDs and link policy in sysfs.
 
-    :ivar link_policy: Follow, Up or Down
     :ivar vlan: VLAN id, and ``vlan_qos`` its priority; 0 is none
     :ivar min_tx_rate: in Mb/s, like ``max_tx_rate``; 0 is no limit
     """
 
     node_guid: typing.Optional[Guid] = None
     port_guid: typing.Optional[Guid] = None
-    link_policy: typing.Optional[Word] = None
+    link_policy: typing.Optional[LinkPolicy] = None
     vlan: typing.Optional[Vlan] = None
     vlan_qos: typing.Optional[VlanQos] = None
     trust: typing.Optional[bool] = None

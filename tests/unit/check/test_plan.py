@@ -199,6 +199,15 @@ def test_a_budget_that_allows_nothing_stops_and_names_the_pod() -> None:
     assert "pod train/job-0 is held by PodDisruptionBudget train/job, which allows no eviction now" in found.measured
 
 
+def test_budgets_and_pods_of_a_tenant_are_named_in_a_short_text() -> None:
+    pods = tuple(dataclasses.replace(POD, name=f"job-{number}") for number in range(50))
+    budgets = tuple(dataclasses.replace(HELD, name=f"{number:03}" + "b" * 240) for number in range(1000))
+    found = judged(live(pods=(*pods, OTHER), budgets=budgets), MORE)[("network.drain", "kl-a")]
+    assert "pod train/job-0 is held by PodDisruptionBudget train/000bbb" in found.measured and "and 996 more, which allows" in found.measured
+    assert "46 more pods are held by PodDisruptionBudgets that allow no eviction now" in found.measured
+    assert len(found.measured) < 6000
+
+
 @pytest.mark.parametrize(
     "budget",
     [

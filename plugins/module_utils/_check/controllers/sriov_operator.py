@@ -6,6 +6,7 @@ which pool a node is drained in, and which pods go. Pure; read from the operator
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 import typing
@@ -13,12 +14,14 @@ import typing
 from ..._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
 from ..._model.kubernetes import ClusterNode
 from ..._model.sriov_operator import NodeState, Policy, StateInterface, VfGroup, WantedInterface
-from ..._model.text import number_of
+from ..._model.text import folded, number_of
 
 #: drivers for user space; any other one is a netdevice [pkg/vars/vars.go DpdkDrivers]
 _DPDK = ("igb_uio", "vfio-pci", "uio_pci_generic")
 _NO_GUID = "0000:0000:0000:0000"
 MELLANOX = "15b3"
+#: pods of a node that a drain waits for, and budgets of a pod, in a text
+MOST_NAMED = 4
 
 
 # Selection
@@ -230,25 +233,25 @@ def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:
     return full or any(name.startswith(prefix) for name in pod.requests)
 
 
-def holders(pod: ClusterPod, budgets: typing.Iterable[Budget]) -> typing.Tuple[str, ...]:
-    """PodDisruptionBudgets that do not let the pod go now, namespace/name."""
-    if pod.ended:
-        return ()
-    return tuple(
-        f"{budget.namespace}/{budget.name}"
-        for budget in budgets
-        if budget.allowed < 1 and budget.namespace == pod.namespace and matches(budget.selector, pod.labels)
-    )
-
-
 def held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budgets: typing.Sequence[Budget]) -> typing.Tuple[str, ...]:
-    """The pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words."""
-    found = []
+    """The pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words.
+
+    A tenant may have thousands of either: the first ``MOST_NAMED`` are named, and the others counted.
+    """
+    blocking = collections.defaultdict(list)
+    for budget in budgets:
+        if budget.allowed < 1:
+            blocking[budget.namespace].append(budget)
+    found, more = [], 0
     for pod in pods:
-        held = holders(pod, budgets) if leaves(pod, full, prefix) else ()
+        its = blocking.get(pod.namespace, ()) if not pod.ended and leaves(pod, full, prefix) else ()
+        if len(found) >= MOST_NAMED:
+            more += any(matches(budget.selector, pod.labels) for budget in its)
+            continue
+        held = [f"{budget.namespace}/{budget.name}" for budget in its if matches(budget.selector, pod.labels)]
         if held:
-            found.append(f"pod {pod.namespace}/{pod.name} is held by PodDisruptionBudget {', '.join(held)}, which allows no eviction now")
-    return tuple(found)
+            found.append(f"pod {pod.namespace}/{pod.name} is held by PodDisruptionBudget {folded(held, MOST_NAMED)}, which allows no eviction now")
+    return (*found, f"{more} more pods are held by PodDisruptionBudgets that allow no eviction now") if more else tuple(found)
 
 
 def describe(pool: MachinePool) -> str:

@@ -13,13 +13,13 @@ from ..._model.boundary.devices import INTERFACE
 from ..._model.boundary.form import Range
 from ..._model.boundary.numbers import RATE_MBPS, VFS, VLAN, VLAN_QOS
 from ..._model.errors import ParseError
-from ..._model.hca import VfAdministration
+from ..._model.hca import LinkPolicy, VfAdministration
 from ..limits import MIB, decode_json
 from .sysfs import guid_of_bytes
 
 _TOOL = "ip -json link show"
 #: in the words of sysfs
-_LINK_POLICIES = {"auto": "Follow", "enable": "Up", "disable": "Down"}
+_LINK_POLICIES: typing.Dict[str, LinkPolicy] = {"auto": "Follow", "enable": "Up", "disable": "Down"}
 #: bytes. A VF takes 400 of them and an interface 900; nodes with 16 HCAs of 128 VFs, and as many pods as a kubelet takes, have 2.5 MB
 MOST_LINKS = 16 * MIB
 
@@ -89,7 +89,7 @@ def _guid(value: typing.Any) -> typing.Optional[str]:
     return None if value is None else guid_of_bytes(_expect("guid", value, str, "a GUID"))
 
 
-def _link_policy(value: typing.Any) -> typing.Optional[str]:
+def _link_policy(value: typing.Any) -> typing.Optional[LinkPolicy]:
     if value is None:
         return None
     policy = _LINK_POLICIES.get(_expect("link_state", value, str, "a link state"))

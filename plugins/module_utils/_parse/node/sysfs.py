@@ -14,6 +14,7 @@ from ..._model.boundary.devices import PCI_ADDRESS
 from ..._model.boundary.fabric import LANES, LINK_GBPS, PCIE_SPEED
 from ..._model.boundary.words import WORD
 from ..._model.errors import ParseError
+from ..._model.hca import LinkPolicy
 from ..._model.platform import VfMemory
 
 _ENUM = re.compile(r"\A[0-9]+: ([A-Za-z_ <>]+)\Z")
@@ -30,7 +31,7 @@ _DECIMAL = re.compile(r"\A-?[0-9]{1,18}\Z")
 #: (mlx5 5.2); a number alone: mlx5 before 4.20
 _REPRESENTOR = re.compile(r"\A(?:(?:c[0-9]+)?pf[0-9]+(?:vf[0-9]+|sf[0-9]+|hpf)?|[0-9]+)\Z")
 
-_LINK_POLICIES = ("Follow", "Up", "Down")
+_LINK_POLICIES: typing.Tuple[LinkPolicy, ...] = typing.get_args(LinkPolicy)
 
 #: a line of ``resource``: start, end and flags
 _RESOURCE = re.compile(r"\A0x([0-9a-f]{16}) 0x([0-9a-f]{16}) 0x([0-9a-f]{16})\Z")
@@ -128,11 +129,12 @@ def guid_of_bytes(text: str) -> str:
     return "0x" + text.replace(":", "")
 
 
-def link_policy(text: str) -> str:
+def link_policy(text: str) -> LinkPolicy:
     """``Follow``, ``Up`` or ``Down`` (sriov/0/policy) [src mlnx-ofa_kernel sriov_sysfs.c]."""
-    if text not in _LINK_POLICIES:
-        raise ParseError("sysfs", text, f"one of {', '.join(_LINK_POLICIES)}")
-    return text
+    for policy in _LINK_POLICIES:
+        if text == policy:
+            return policy
+    raise ParseError("sysfs", text, f"one of {', '.join(_LINK_POLICIES)}")
 
 
 def pcie_speed(text: str) -> typing.Optional[float]:
