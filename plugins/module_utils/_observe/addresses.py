@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+import collections
 import ipaddress
 import typing
 
-from .._model.addresses import AddressFacts, Lease, Taken
+from .._model.addresses import AddressFacts, Lease, SharedPool, Taken
 from .._parse.kubernetes import ipam as parse
 from .._parse.kubernetes.addresses import Network
 from .._parse.kubernetes.resource import ResourceError, full_name_of
@@ -15,6 +16,8 @@ from .kubernetes import ApiError, Cluster, Resource
 
 #: pods that are named as evidence that a range is in use; more say nothing new
 _SHOWN = 20
+#: attachments of a namespace, and networks of these, together
+_MOST_ATTACHED = 512
 
 
 def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFacts:
@@ -58,12 +61,8 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     ):
         for found in parsed(kind, parser, namespace):
             taken += found
-    unclear = []
-    for item in read("NetworkAttachmentDefinition"):
-        try:
-            taken += parse.attachment_networks(item, pools)
-        except ResourceError as error:
-            unclear.append(str(error))
+    attached, unclear = _attachments(read("NetworkAttachmentDefinition"), pools)
+    taken += attached
 
     def pods_of_nodes() -> typing.Iterator[typing.Tuple[str, typing.Tuple[str, ...]]]:
         """What the kubelet of a pod's node wrote wrong of it is told of that node."""
@@ -89,6 +88,29 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     # where something could not be read, a pod that is not known is not a pod that is not there
     leaks = () if errors else tuple(sorted(orphans, key=lambda lease: (lease.pod, lease.address)))
     return AddressFacts((*taken, *inside[:_SHOWN]), pods, leaks, pools, tuple(unclear), tuple(errors), tuple(unread))
+
+
+def _attachments(items: typing.Iterable[Resource], pools: typing.Sequence[SharedPool]) -> typing.Tuple[typing.List[Taken], typing.List[str]]:
+    """The networks of NetworkAttachmentDefinitions, and those that can't be told, each with the reason. A tenant may make any number: of a namespace that has
+    more than ``_MOST_ATTACHED``, the others are one reason.
+    """
+    taken: typing.List[Taken] = []
+    unclear: typing.Dict[str, None] = {}
+    counts: typing.Counter[str] = collections.Counter()
+    for item in items:
+        namespace = full_name_of(item).partition("/")[0]
+        if counts[namespace] >= _MOST_ATTACHED:
+            unclear[f"namespace {namespace}: it has more than {_MOST_ATTACHED} networks in its NetworkAttachmentDefinitions"] = None
+            continue
+        counts[namespace] += 1
+        try:
+            found = parse.attachment_networks(item, pools)
+        except ResourceError as error:
+            unclear[str(error)] = None
+            continue
+        taken += found
+        counts[namespace] += len(found)
+    return taken, list(unclear)
 
 
 def _within(text: str, network: Network) -> bool:

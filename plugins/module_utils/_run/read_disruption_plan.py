@@ -109,7 +109,7 @@ def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: t
         live,
         machine_pools=machine_pools,
         kubelet_configs=machines.others(reader.items("KubeletConfig"), rendered.host_configs) if kubelet else (),
-        budgets=tuple(map(kubernetes.budget, reader.items("PodDisruptionBudget"))),
+        budgets=reader.parsed("PodDisruptionBudget", kubernetes.budget),
         pods=reader.parsed("Pod", kubernetes.pod),
     )
     planned = plan(whole, rendered.policies, inventory, intent.resource_prefix)

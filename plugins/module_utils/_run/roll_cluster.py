@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import typing
 
-from .._model.disruption import ClusterPod
 from .._model.errors import ParseError
 from .._model.host import HostConfig
 from .._model.node_roll import Mark
@@ -19,6 +18,8 @@ from .._parse.kubernetes.roll_mark import mark
 from .._plan.node_roll import Cluster
 from .gate import read_stand
 from .health_checks import HealthChecks
+
+_T = typing.TypeVar("_T")
 
 
 class Reader:
@@ -57,12 +58,12 @@ class Reader:
                     unread[kind] = error.text
                 return ()
 
-        def all_pods() -> typing.Tuple[ClusterPod, ...]:
-            """What is made of each pod, without holding all that the API server says of them."""
+        def parsed(kind: str, parse: typing.Callable[[Resource], _T]) -> typing.Tuple[_T, ...]:
+            """What is made of each object of a kind that tenants make, without holding all that the API server says of them."""
             try:
-                return tuple(map(core.pod, self._cluster.pages("Pod")))
+                return tuple(map(parse, self._cluster.pages(kind)))
             except ApiError as error:
-                unread["Pod"] = error.text
+                unread[kind] = error.text
                 return ()
 
         def host_config(wanted: Resource) -> HostConfig:
@@ -81,8 +82,8 @@ class Reader:
         return Cluster(
             nodes=nodes,
             marks=marks,
-            pods=all_pods() if pods else (),
-            budgets=tuple(map(core.budget, items("PodDisruptionBudget"))) if pods else (),
+            pods=parsed("Pod", core.pod) if pods else (),
+            budgets=parsed("PodDisruptionBudget", core.budget) if pods else (),
             machine_pools=pools,
             unread={**stand.unread, **unread},
             configs=configs,

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import typing
 
 import pytest
@@ -72,6 +73,22 @@ def test_a_kind_that_may_not_be_read_is_said_and_nothing_is_called_a_leak() -> N
 def test_an_attachment_that_says_nothing_is_named() -> None:
     facts = observe(typing.cast(Cluster, Api(NetworkAttachmentDefinition=[{"metadata": {"name": "n", "namespace": "x"}, "spec": {}}])), OURS)
     assert facts.unclear == ("x/n: its configuration is in a file on the nodes",)
+
+
+def static(namespace: str, name: str, count: int) -> typing.Dict[str, typing.Any]:
+    """A NetworkAttachmentDefinition that gives this many addresses."""
+    config = {"type": "macvlan", "ipam": {"type": "static", "addresses": [{"address": f"10.9.{number // 256}.{number % 256}/32"} for number in range(count)]}}
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"config": json.dumps(config)}}
+
+
+def test_the_attachments_of_one_tenant_keep_no_others_from_being_compared() -> None:
+    many = [static("tenant", f"n{number}", 60) for number in range(1000)]
+    facts = observe(typing.cast(Cluster, Api(NetworkAttachmentDefinition=[static("tenant", "huge", 65), *many, static("other", "plain", 1)])), OURS)
+    assert len(facts.taken) < 600 and Taken("attachment", "10.9.0.0/32", "other/plain", "static") in facts.taken
+    assert facts.unclear == (
+        "tenant/huge: it gives addresses out of more than 64 networks",
+        "namespace tenant: it has more than 512 networks in its NetworkAttachmentDefinitions",
+    )
 
 
 def test_only_the_api_server_s_own_service_is_asked_for() -> None:

@@ -129,6 +129,20 @@ def test_a_budget_without_a_status_allows_nothing() -> None:
     assert kubernetes.budget({"metadata": {"name": "b"}}).selector is None
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ([{"key": "a", "operator": "Exists"}] * 64, False),
+        ([{"key": "a", "operator": "Exists"}] * 65, True),
+        ([{"key": "a", "operator": "In", "values": [str(number) for number in range(63)]}], False),
+        ([{"key": "a", "operator": "In", "values": [str(number) for number in range(64)]}], True),
+    ],
+)
+def test_a_budget_that_asks_too_much_is_one_of_all_pods(asked: typing.Sequence[typing.Any], expected: bool) -> None:
+    budget = kubernetes.budget({"metadata": {"name": "b", "namespace": "n"}, "spec": {"selector": {"matchExpressions": asked}}})
+    assert (budget.selector == LabelSelector()) is expected
+
+
 def test_settings_of_the_operator() -> None:
     settings = sriov_operator.operator_settings({"metadata": {"name": "default"}, "spec": {"disableDrain": True, "disablePlugins": ["mellanox"]}})
     assert (settings.disable_drain, settings.mode, settings.disabled_plugins) == (True, "daemon", ("mellanox",))

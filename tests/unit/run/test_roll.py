@@ -113,6 +113,9 @@ class Operator:
     def _objects(self, kind: str) -> typing.Dict[str, typing.Any]:
         return self.kubelets if kind == "KubeletConfig" else self.configs
 
+    def pages(self, kind: str) -> typing.Iterator[typing.Any]:
+        return iter(self.list(kind).items)
+
     def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
         if kind in ("Pod", "PodDisruptionBudget"):
             return Listing(tuple(item for item in self.drained if item["kind"] == kind), "1")

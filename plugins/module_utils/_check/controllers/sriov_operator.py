@@ -238,11 +238,12 @@ def held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budget
 
     A tenant may have thousands of either: the first ``MOST_NAMED`` are named, and the others counted.
     """
-    blocking = collections.defaultdict(list)
+    blocking: typing.Dict[str, typing.List[Budget]] = collections.defaultdict(list)
     for budget in budgets:
         if budget.allowed < 1:
             blocking[budget.namespace].append(budget)
-    found, more = [], 0
+    found: typing.List[str] = []
+    more = 0
     for pod in pods:
         its = blocking.get(pod.namespace, ()) if not pod.ended and leaves(pod, full, prefix) else ()
         if len(found) >= MOST_NAMED:

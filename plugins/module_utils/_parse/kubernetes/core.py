@@ -10,7 +10,7 @@ import typing
 from ..._model.boundary.addresses import HOST_ADDRESS, HostAddress
 from ..._model.boundary.kubernetes import LABEL, LABEL_KEY, RESOURCE, SUBDOMAIN, UID
 from ..._model.boundary.words import IMAGE, WORD
-from ..._model.disruption import Budget, ClusterPod
+from ..._model.disruption import Budget, ClusterPod, LabelSelector
 from ..._model.errors import ParseError
 from ..._model.identity import Boot, uuid_of
 from ..._model.kubernetes import ClusterNode, Workload
@@ -19,6 +19,9 @@ from ..limits import MIB, decode_json
 from .foreign import is_mirror_pod
 from .quantity import whole
 from .resource import Resource, ResourceError, items_of, known, labels_of, mapping_at, name_of, number_of, selector_of, text_at, text_of, title_of
+
+#: labels, expressions and their values of a budget's selector; real ones have one or two
+MOST_ASKED = 64
 
 
 def node(resource: Resource) -> ClusterNode:
@@ -157,15 +160,20 @@ def _controller(resource: Resource) -> typing.Mapping[str, typing.Any]:
 def budget(resource: Resource) -> Budget:
     """A policy/v1 PodDisruptionBudget. One whose state is not known yet allows nothing, as the API server takes it.
 
+    A tenant writes its selector, and each of the namespace's pods is held against it: one that asks more than ``MOST_ASKED`` is taken for one of all pods.
+
     :raises ResourceError: none
     """
     name = name_of(resource)
     what = f"PodDisruptionBudget {name}"
+    selector = selector_of(mapping_at(resource, "spec"), "selector", what)
+    if selector is not None and len(selector.labels) + sum(1 + len(item.values) for item in selector.expressions) > MOST_ASKED:
+        selector = LabelSelector()
     return Budget(
         name=name,
         namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", what),
         allowed=number_of(mapping_at(resource, "status").get("disruptionsAllowed", 0), f"{what}: disruptionsAllowed"),
-        selector=selector_of(mapping_at(resource, "spec"), "selector", what),
+        selector=selector,
     )
 
 

@@ -16,7 +16,11 @@ from ..._model.addresses import Lease, SharedPool, Taken, UnreadNode
 from ..._model.boundary.addresses import HOST_ADDRESS, NETWORK_OF
 from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
 from ..._model.boundary.words import WORD
+from ..._model.text import folded
 from .resource import Resource, ResourceError, full_name_of, items_of, json_of, known, mapping_at, name_of, number_of, text_at, text_of, title_of
+
+#: networks of an attachment; real ones have two, one of each version of IP
+MOST_NETWORKS = 64
 
 
 def _text(value: typing.Any, what: str) -> str:
@@ -142,34 +146,39 @@ def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) 
     """
     name = full_name_of(resource)
     plugins = attachment_plugins(resource, name)
+    pools = tuple(pools)
     taken: typing.List[Taken] = []
     for ipam in filter(None, (mapping_at(plugin, "ipam") for plugin in plugins)):
         kind = str(ipam.get("type", ""))
-        taken += [Taken("attachment", network, name, kind) for network in _ranges(ipam, kind, name, pools)]
+        for network in _ranges(ipam, kind, name, pools):
+            if len(taken) == MOST_NETWORKS:
+                raise ResourceError(f"{name}: it gives addresses out of more than {MOST_NETWORKS} networks")
+            taken.append(Taken("attachment", network, name, kind))
     return tuple(taken)
 
 
-def _ranges(ipam: typing.Mapping[str, typing.Any], kind: str, what: str, pools: typing.Iterable[SharedPool]) -> typing.List[str]:
+def _ranges(ipam: typing.Mapping[str, typing.Any], kind: str, what: str, pools: typing.Iterable[SharedPool]) -> typing.Iterator[str]:
     if kind == "whereabouts":
         values = [ipam.get("range"), *(item.get("range") for item in items_of(ipam, "ipRanges", what))]
         # a-b/len: the network is that of b
-        return [_text(str(value).rpartition("-")[2], what) for value in values if value]
-    if kind == "host-local":
+        yield from (_text(str(value).rpartition("-")[2], what) for value in values if value)
+    elif kind == "host-local":
         rows = ipam.get("ranges") or []
         if not isinstance(rows, list) or not all(isinstance(row, list) and all(isinstance(item, dict) for item in row) for row in rows):
             raise ResourceError(f"{what}: ranges is no list of lists of mappings")
-        return [_text(item.get("subnet"), what) for item in [ipam, *(item for row in rows for item in row)] if item.get("subnet")]
-    if kind == "static" and ipam.get("addresses"):
-        return [_text(item.get("address"), what) for item in items_of(ipam, "addresses", what)]
-    if kind == "static":
+        yield from (_text(item.get("subnet"), what) for item in [ipam, *(item for row in rows for item in row)] if item.get("subnet"))
+    elif kind == "static" and ipam.get("addresses"):
+        yield from (_text(item.get("address"), what) for item in items_of(ipam, "addresses", what))
+    elif kind == "static":
         raise ResourceError(f"{what}: the pods name their addresses themselves")
-    if kind == "nv-ipam":
+    elif kind == "nv-ipam":
         names, of_kind = str(ipam.get("poolName", "")).split(","), str(ipam.get("poolType") or "ippool").lower()
         found = [pool.network for pool in pools if pool.name in names and pool.kind.lower() == of_kind]
-        if found:
-            return found
-        raise ResourceError(f"{what}: there is no {of_kind} {' or '.join(names)}")
-    raise ResourceError(f"{what}: its addresses come from '{kind}', which keeps them elsewhere")
+        if not found:
+            raise ResourceError(f"{what}: there is no {of_kind} {folded(names, 4)}")
+        yield from found
+    else:
+        raise ResourceError(f"{what}: its addresses come from '{kind}', which keeps them elsewhere")
 
 
 def leases(pool: Resource) -> typing.Tuple[Lease, ...]:
