@@ -11,11 +11,16 @@ from ._check.again import judge_again, looks
 from ._check.frame import RawIntent
 from ._folder import facts_of
 from ._frame import cut, records_dir
+from ._model.bios import ObservedBios
 from ._model.errors import RdmaError
-from ._model.fabric import ObservedTopologies
+from ._model.fabric import ObservedSubnets, ObservedTopologies
 from ._model.facts import RunStart, intent_checksum
 from ._model.findings import STAGES
+from ._model.firmware import ObservedFirmware
+from ._model.hca import ObservedHcas
 from ._model.load import load
+from ._model.neighbours import ObservedNeighbours
+from ._model.platform import ObservedPlatform
 from ._model.records import Record, describe
 from ._observe.evidence import JUDGED
 from ._observe.facts import FactFolder, read_start
@@ -28,6 +33,17 @@ from ._report.signature import Evidence, render_signature
 from ._report.verdict import Since
 
 Data = typing.Dict[str, typing.Any]
+#: of the facts that are compared
+_FORMS: typing.Mapping[str, type] = {
+    "hcas_after_network": ObservedHcas,
+    "hcas": ObservedHcas,
+    "platform": ObservedPlatform,
+    "firmware": ObservedFirmware,
+    "bios": ObservedBios,
+    "subnets": ObservedSubnets,
+    "neighbours": ObservedNeighbours,
+    "topologies": ObservedTopologies,
+}
 
 
 def start_of(report_dir: str) -> RunStart:
@@ -133,14 +149,16 @@ def snapshot(report_dir: str) -> Snapshot:
         asked = folder.of_nodes(kind, there)
         # a file that an older run left is no look of this one
         facts[kind] = {node: item for node, item in asked.items() if not (item["error"] or "").startswith("was not asked")}
-    facts["topologies"] = {node: _of_this_form(node, item) for node, item in facts["topologies"].items()}
+        form = _FORMS.get(kind)
+        if form is not None:
+            facts[kind] = {node: _of_this_form(form, f"{kind} of {node}", item) for node, item in facts[kind].items()}
     records = {stage: record for stage, record in read_records(records_dir(report_dir))[0].items() if record.run == start.run}
     return Snapshot(start, facts, records)
 
 
-def _of_this_form(node: str, fact: Data) -> Data:
-    """Topologies, whose parts are looked up; the error of their node where they have another form."""
-    error = load(ObservedTopologies, fact, f"topologies of {node}").error
+def _of_this_form(form: type, what: str, fact: Data) -> Data:
+    """A fact; the error of its node where it has not the form that this version gives it."""
+    error = load(form, fact, what).error
     return fact if error is None else {"value": None, "error": error}
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 import json
 import typing
 
@@ -13,6 +14,7 @@ from .._model.facts import CLUSTER, RunStart
 from .._model.findings import STAGES, Judged
 from .._model.load import to_data
 from .._model.records import Record
+from .._model.text import cut
 from .text import one_line
 from .verdict import label
 
@@ -39,6 +41,8 @@ _NAMES = (("rdma_device", "port"), ("name",), ("address",), ("number",), ("key",
 _WORDS = {"hcas": "", "ports": "port", "netdevs": "netdev", "functions": "function"}
 #: lines on a terminal; the file has all
 MOST_LINES = 200
+#: differences of one node, and characters of the name of a thing and of what is said of it: a node writes all of them
+MOST_OF_NODE, _MOST_WHAT, _MOST_TEXT = 512, 400, 2000
 #: nodes without a topology that a line names
 _MOST_UNREAD = 5
 
@@ -76,12 +80,15 @@ def differences(before: Snapshot, after: Snapshot) -> typing.List[Difference]:
     first, second = to_data(before.start), to_data(after.start)
     for name in ("fabrics", "waivers", "cluster", "versions", "check_mode"):
         found += _data(CLUSTER, [name if name in ("versions", "check_mode") else f"rdma_{name}"], first[name], second[name])
-    nodes = dict.fromkeys((*before.start.nodes, *after.start.nodes))
-    for node in nodes:
-        if node in before.start.nodes and node in after.start.nodes:
-            found += _of_node(node, before.facts, after.facts)
+    sides = frozenset(before.start.nodes), frozenset(after.start.nodes)
+    for node in dict.fromkeys((*before.start.nodes, *after.start.nodes)):
+        if all(node in side for side in sides):
+            of_node = list(itertools.islice(_of_node(node, before.facts, after.facts), MOST_OF_NODE + 1))
+            found += of_node[:MOST_OF_NODE]
+            if len(of_node) > MOST_OF_NODE:
+                found.append(Difference(node, "differences", f"{MOST_OF_NODE} are listed", "there are more"))
         else:
-            found += _changed(node, "node", *("takes part" if node in run.start.nodes else NOT_THERE for run in (before, after)))
+            found += _changed(node, "node", *("takes part" if node in side else NOT_THERE for side in sides))
     found += _cables(before, after)
     return found + record_differences(before.records, after.records)
 
@@ -109,39 +116,37 @@ def show(found: typing.Sequence[Difference]) -> typing.List[str]:
 
 def _of_node(
     node: str, before: typing.Mapping[str, typing.Mapping[str, Data]], after: typing.Mapping[str, typing.Mapping[str, Data]]
-) -> typing.List[Difference]:
-    found: typing.List[Difference] = []
+) -> typing.Iterator[Difference]:
     for kind, word in KINDS.items():
         one, other = before.get(kind, {}).get(node), after.get(kind, {}).get(node)
         if kind == "hcas" and before.get("hcas_after_network", {}).get(node) and after.get("hcas_after_network", {}).get(node):
             # the later look shows the same HCAs
             continue
         if one is None or other is None:
-            found += _changed(node, kind, *("not looked at" if item is None else "looked at" for item in (one, other)))
+            yield from _changed(node, kind, *("not looked at" if item is None else "looked at" for item in (one, other)))
         elif one["error"] or other["error"]:
-            found += _unlike(node, kind, *(item["error"] or "seen" for item in (one, other)))
+            yield from _unlike(node, kind, *(item["error"] or "seen" for item in (one, other)))
         else:
-            found += _data(node, [word], one["value"], other["value"])
-    return found
+            yield from _data(node, [word], one["value"], other["value"])
 
 
-def _data(node: str, path: typing.List[str], before: typing.Any, after: typing.Any) -> typing.List[Difference]:
+def _data(node: str, path: typing.List[str], before: typing.Any, after: typing.Any) -> typing.Iterator[Difference]:
     """What differs in plain data, as deep as both have the same form."""
-    found: typing.List[Difference] = []
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
             if key not in IGNORED:
-                found += _data(node, [*path, _WORDS.get(key, key)], before.get(key), after.get(key))
-        return found
+                yield from _data(node, [*path, _WORDS.get(key, key)], before.get(key), after.get(key))
+        return
     first, second = _by_name(before), _by_name(after)
     if first is not None and second is not None and (first or second):
         for name in dict.fromkeys((*first, *second)):
             if name in first and name in second:
-                found += _data(node, [*path, name], first[name], second[name])
+                yield from _data(node, [*path, name], first[name], second[name])
             else:
-                found += _changed(node, _words([*path, name]), *("there" if name in side else NOT_THERE for side in (first, second)))
-        return found
-    return _changed(node, _words(path), _text(before), _text(after))
+                yield from _changed(node, _words([*path, name]), *("there" if name in side else NOT_THERE for side in (first, second)))
+        return
+    if before != after:
+        yield from _changed(node, _words(path), _text(before), _text(after))
 
 
 def _by_name(data: typing.Any) -> typing.Optional[typing.Dict[str, typing.Any]]:
@@ -223,7 +228,7 @@ class _Cables:
 def _unlike(node: str, what: str, before: str, after: str) -> typing.List[Difference]:
     """What is not known in both runs is not compared, and so not the same."""
     if before == after and before not in ("seen", "not looked at"):
-        return [Difference(node, what, before, f"{after} (not compared)")]
+        return [Difference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
     return _changed(node, what, before, after)
 
 
@@ -252,4 +257,4 @@ def _status(item: Judged) -> str:
 
 
 def _changed(node: str, what: str, before: str, after: str) -> typing.List[Difference]:
-    return [] if before == after else [Difference(node, what, before, after)]
+    return [] if before == after else [Difference(node, cut(what, _MOST_WHAT), cut(before, _MOST_TEXT), cut(after, _MOST_TEXT))]

@@ -13,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.difference import Difference, Snapshot, differences, show
+from ansible_collections.linerate.rdma.plugins.module_utils._report.difference import MOST_OF_NODE, Difference, Snapshot, differences, show
 from ansible_collections.linerate.rdma.plugins.module_utils._report.difference_page import difference_html, difference_json
 
 HCAS = NodeHcas(
@@ -215,3 +215,14 @@ def test_the_files() -> None:
     assert "1 difference<" in page and "&lt;b&gt;" in page and "<b>" not in page
     assert "hunter2" not in page + difference_json(before, after, found)
     assert "no difference" in difference_html(before, after, [])
+
+
+def test_what_one_node_shows_takes_bounded_lines_and_hides_no_other_node() -> None:
+    before, after = run("run-1"), run("run-2")
+    for number, side in enumerate((before, after)):
+        side.facts["hcas"]["worker-1"]["value"] = [{"name": "A" * 60_000, **{f"k{key}": number for key in range(5000)}}]
+    after.facts["subnets"]["worker-2"]["value"][0]["master"]["priority"] = 3
+    found = differences(before, after)
+    assert [item.node for item in found] == ["worker-1"] * (MOST_OF_NODE + 1) + ["worker-2"]
+    assert max(len(item.what) for item in found) < 500
+    assert found[MOST_OF_NODE] == Difference("worker-1", "differences", f"{MOST_OF_NODE} are listed", "there are more")
