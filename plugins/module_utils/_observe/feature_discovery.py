@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import typing
 
 from .._model.errors import RdmaError
@@ -15,6 +16,9 @@ from .._parse.kubernetes.nfd_and_olm import config_maps, is_worker, worker_confi
 from .._parse.kubernetes.pod_state import state_of_pod
 from .kubernetes import ApiError, Cluster, Resource
 from .yaml_documents import read_yaml
+
+#: a cluster has one, and a worker mounts one
+_MOST_WORKERS, _MOST_CONFIG_MAPS = 4, 4
 
 
 def with_discovery(cluster: Cluster, facts: OperatorFacts, selector: typing.Mapping[str, str], nodes: typing.Iterable[str]) -> OperatorFacts:
@@ -34,11 +38,14 @@ def with_discovery(cluster: Cluster, facts: OperatorFacts, selector: typing.Mapp
 
 
 def observe(cluster: Cluster) -> typing.Tuple[FeatureDiscovery, ...]:
-    """Each DaemonSet of workers. What could not be read of one is said in ``unread``.
+    """The DaemonSets of workers; where there are many, those with the most ready pods, since a tenant may name any number so.
+
+    What could not be read of one is said in ``unread``.
 
     :raises ApiError: the server cannot be reached, or does not let us list DaemonSets or pods
     """
-    return tuple(_observe(cluster, daemon) for daemon in cluster.pages("DaemonSet") if is_worker(daemon))
+    workers = heapq.nlargest(_MOST_WORKERS, filter(is_worker, cluster.pages("DaemonSet")), key=lambda daemon: kubernetes.workload(daemon).ready)
+    return tuple(_observe(cluster, daemon) for daemon in workers)
 
 
 def _observe(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
@@ -61,7 +68,7 @@ def _observe(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
 
 def _config(cluster: Cluster, daemon: Resource) -> typing.Tuple[typing.Optional[WorkerConfig], str]:
     """The configuration, or why it is not known. Without a ConfigMap the worker has its defaults."""
-    for name in config_maps(daemon):
+    for name in config_maps(daemon)[:_MOST_CONFIG_MAPS]:
         try:
             text = worker_text(cluster.get("ConfigMap", daemon["metadata"]["namespace"], name))
             if text:

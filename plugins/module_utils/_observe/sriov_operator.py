@@ -14,10 +14,12 @@ from .._model.marks import LABEL, MANAGER
 from .._model.olm import Stay
 from .._model.sriov_operator import OperatorFacts
 from .._model.stack import has_rights
+from .._model.text import cut_texts
 from .._parse.job.stack import account_of, accounts_of
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus, nvidia_network_operator, sriov_operator
 from .._parse.kubernetes.config_daemon_log import last_error
+from .._parse.kubernetes.foreign import is_mirror_pod
 from .._parse.kubernetes.nfd_and_olm import olm_object
 from .._parse.kubernetes.pod_state import state_of_pod
 from .._parse.kubernetes.resource import name_of
@@ -33,6 +35,8 @@ SUPPORTED_NICS = "supported-nic-ids"
 LOG_SECONDS = 1000
 #: where the guides install the operator: OpenShift's own, and the operator's
 _ON_OPENSHIFT, _ELSEWHERE = "openshift-sriov-network-operator", "sriov-network-operator"
+#: characters of a text of a pod that are kept: a kubelet may write 1.5 MB into each status
+_MOST_TEXT = 2000
 _Answer = typing.TypeVar("_Answer")
 _Taken = typing.TypeVar("_Taken")
 _Read = typing.Callable[[], typing.Iterable[str]]
@@ -125,14 +129,21 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
     nic_policies = read("NicClusterPolicy") or ()
     nodes = read("Node") or ()
     states = read("SriovNetworkNodeState", namespace) or ()
-    pods = read("Pod", namespace) or ()
+
+    def pods_of(where: str) -> typing.Tuple[Resource, ...]:
+        """Without mirror pods, which any kubelet may put there, and without the long texts that a kubelet may write of its own."""
+        found: typing.List[Resource] = []
+        answer(lambda: found.extend(cut_texts(pod, _MOST_TEXT) for pod in cluster.pages("Pod", where) if not is_mirror_pod("Pod", pod)))
+        return tuple(found)
+
+    pods = pods_of(namespace)
     policies = read("SriovNetworkNodePolicy", namespace) or ()
     olm = [*(read("ClusterServiceVersion", namespace) or ()), *(read("Subscription", namespace) or ())]
     namespaces: typing.Dict[str, typing.Tuple[Resource, ...]] = {namespace: pods}
 
     def of_namespace(name: str) -> typing.Tuple[Resource, ...]:
         if name not in namespaces:
-            namespaces[name] = read("Pod", name) or ()
+            namespaces[name] = pods_of(name)
         return namespaces[name]
 
     nics = answer(lambda: cluster.get("ConfigMap", namespace, SUPPORTED_NICS))

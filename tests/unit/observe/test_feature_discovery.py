@@ -56,6 +56,27 @@ def test_where_the_workers_are_and_what_they_are_told() -> None:
     assert (found.config, found.unread) == (WorkerConfig(("02",)), "")
 
 
+def test_daemon_sets_that_tenants_name_so_cost_few_questions() -> None:
+    """The one with the most ready pods is among those that are asked."""
+    asked: typing.List[str] = []
+
+    class Crowded(Api):
+        def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
+            volumes = [{"name": f"v{number}", "configMap": {"name": f"c{number}"}} for number in range(1000)]
+            spec = {"template": {"spec": {**SPEC, "volumes": volumes}}}
+            planted = {**WORKER, "spec": spec, "status": {"numberReady": 0}}
+            if kind == "DaemonSet":
+                return Listing((*({**planted, "metadata": {"name": f"nfd-{each}", "namespace": "t", "uid": f"t{each}"}} for each in range(100)), WORKER), "1")
+            return super().list(kind, namespace, selector)
+
+        def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
+            asked.append(name)
+            return {"kind": kind, "metadata": {"name": name}, "data": {}}
+
+    found = observe(typing.cast(Cluster, Crowded("")))
+    assert found[0].worker.namespace == "nfd" and len(found) == 4 and len(asked) == 3 * 4 + 1
+
+
 @pytest.mark.parametrize(
     ("config", "expected", "unread"),
     [

@@ -178,6 +178,15 @@ def test_nothing_is_held_of_workloads_of_tenants() -> None:
     assert len(alive) == 250 - 50 and most[0] <= 4
 
 
+def test_a_kubelet_fills_no_memory_with_pods_of_its_own() -> None:
+    waiting = {"reason": "ErrImagePull", "message": "x" * 1_000_000}
+    status = {"containerStatuses": [{"name": "c", "state": {"waiting": waiting}}]}
+    real = {"metadata": {"name": "real", "namespace": "ops"}, "spec": {"nodeName": "worker-1"}, "status": status}
+    mirror = {**real, "metadata": {"name": "planted", "namespace": "ops", "annotations": {"kubernetes.io/config.mirror": "a"}}}
+    facts = observe(typing.cast(Cluster, Api(Pod=[real, mirror])), "ops")
+    assert [text[:19] for text in facts.troubles] == ["real: ErrImagePull:"] and len(facts.troubles[0]) < 3000
+
+
 class Large(typing.Dict[str, typing.Any]):
     """An object that a weak reference may name."""
 
