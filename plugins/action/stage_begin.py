@@ -10,7 +10,7 @@ import typing
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.release import __version__ as ansible_version
 
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, begin, resume_run, start_run
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, begin, pass_over, resume_run, start_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import DISRUPTION, heed
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
@@ -33,7 +33,9 @@ class ActionModule(ControllerAction):
         **FRAME_SPEC,
         "resume_from": {"type": "str", "default": ""},
         "facts_max_age": {"type": "int", "default": 3600},
+        "later": {"type": "bool", "default": False},
     }
+    RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {"required_if": [("later", True, ["run"])]}
 
     def work(self, options: Result, variables: Result) -> Result:
         """:raises RdmaError: localhost is another machine, by a variable of the inventory: what the run does by the API server would be done there"""
@@ -42,6 +44,9 @@ class ActionModule(ControllerAction):
             remedy = "Take ansible_connection of localhost out of the inventory, and out of the variables of the group all"
             raise RdmaError(f"localhost is reached by the connection {transport}; expected {_HERE}. Nothing was begun", remedy)
         check_mode = bool(self._task.check_mode)
+        if options["later"]:
+            of_run = FactFolder(options["report_dir"], options["run"])
+            return pass_over(options, of_run, check_mode, *(variables.get(name) or () for name in ("ansible_run_tags", "ansible_skip_tags")))
         folder = self._folder(options, variables, check_mode)
         return {**begin(options, folder, check_mode), "holder": holder(), "by_pods": bool(folder.start().by_pods)}
 

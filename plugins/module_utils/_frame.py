@@ -21,7 +21,8 @@ from ._folder import changes_of, facts_of, unseen
 from ._model import escape
 from ._model.facts import CLUSTER, Fact, Resume, RunStart
 from ._model.findings import STAGES, Finding, Waiver, judge
-from ._model.records import CLOSED, OPEN, Record, describe, duration, record_data
+from ._model.records import CLOSED, OPEN, Record, describe, duration, passed_over, record_data
+from ._model.tags import runs
 from ._model.version import COLLECTION_VERSION
 from ._observe.facts import FactFolder, now, read_start
 from ._observe.files import FileError
@@ -122,6 +123,18 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     asks = record is None and (bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent))
     usual = _usual(options, folder.run, check_mode) if record is None else {}
     return {**_conclude(context, record, folder), **usual, "look": look, "observers": asks and bool(start.by_pods)}
+
+
+def pass_over(options: Data, folder: FactFolder, check_mode: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]) -> Data:
+    """Record the stages after this one as not run, since a gate is closed: what they would do at their turn, without their turn.
+
+    :param tags: of the run; a stage that these leave out has no record, as ever
+    :raises FileError: the folder can't be read or written
+    """
+    later = [name for name in STAGES[STAGES.index(options["stage"]) + 1 :] if runs(name, tags, skip_tags)]
+    answers = [begin({**options, "stage": name, "resume_from": ""}, folder, check_mode) for name in later]
+    passed = [answer["stage"] for answer in answers if not answer["go"]]
+    return {"stages": passed, "lines": [passed_over(options["stage"], len(passed))] if passed else []}
 
 
 def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:

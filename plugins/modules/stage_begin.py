@@ -35,6 +35,12 @@ options:
     description: With O(resume_from), the maximum age in seconds of the records of the earlier stages, measured from the beginning of each stage.
     type: int
     default: 3600
+  later:
+    description:
+      - Write a record for each later stage that the tags of the run name, instead of starting O(stage). Use it if the gate of O(stage) is closed.
+      - Requires O(run). The result then has only RV(stages) and RV(lines).
+    type: bool
+    default: false
 extends_documentation_fragment:
   - linerate.rdma._options.frame
   - linerate.rdma._attributes.records
@@ -97,6 +103,11 @@ stats:
     - C(report) is the path of the record.
   type: dict
   returned: if the stage cannot start
+stages:
+  description: The later stages that do not run.
+  type: list
+  elements: str
+  returned: with O(later)
 observers:
   description: Whether the stage looks at nodes that are reached by observers, so that these must be there.
   type: bool

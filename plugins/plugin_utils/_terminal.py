@@ -111,4 +111,6 @@ def tone(line: str, before: str) -> str:
         return "bad" if line.startswith((f"[{FAIL}]", f"[{UNKNOWN}]")) else "warn"
     if line.startswith(" "):
         return before
+    if " not run: the gate of stage " in line:
+        return "warn"
     return "bad" if line.endswith("gate closed") or ": NOT GREEN" in line else "good"

@@ -117,6 +117,15 @@ def describe(record: Record) -> typing.List[str]:
     return [indented(plain(line)) for line in lines]
 
 
+def passed_over(stage: str, number: int) -> str:
+    """Say that stages were not run, in one line.
+
+    :param stage: whose gate is closed
+    :param number: of the stages after it
+    """
+    return f"{number} stage{'' if number == 1 else 's'} not run: the gate of stage {stage} is closed"
+
+
 def _alike(judged: typing.Iterable[Judged]) -> typing.List[typing.List[Judged]]:
     """What is not a pass, those together of which all but the subject and the value is the same."""
     found: typing.Dict[typing.Tuple[typing.Optional[Waiver], str, str, str, str], typing.List[Judged]] = {}

@@ -238,6 +238,29 @@ def test_closed_gate_ends_the_run_after_its_stage_and_the_report_follows(player:
     assert not any(mark.startswith(("reachability", "platform")) for mark in run.marks)
     assert [run.stage(name)["state"] for name in ("discover", "fabric", "reachability", "bandwidth")] == ["open", "closed", "skipped", "skipped"]
     assert run.output.count("Hand over the verdict") == 1 and "summary: 'NOT GREEN - stage fabric: 1 unknown" in run.told, run.told
+    after = run.output.partition("gate closed")[2]
+    assert f"{len(STAGES) - 3} stages not run: the gate of stage fabric is closed" in after
+    assert "PLAY [" not in after and "skipping:" not in after.partition("TASK [Write the report]")[0], "no task of a later stage is begun, nor shown as skipped"
+
+
+def test_closed_gate_leads_to_the_report_in_check_mode_by_tags_and_where_the_run_goes_on(player: Player) -> None:
+    """In one folder, with the callback of the collection: a plan, a part of the stages, and a run that was mended and goes on."""
+    player.callback = "linerate.rdma.stages"
+    finding = {"check": "fabric.one_master", "subject": "compute", "status": "unknown", "why": "two masters", "remedy": "stop one"}
+    later = {"check": "host.memlock", "subject": "worker-1", "status": "fail", "why": "too little", "remedy": "raise it"}
+    told = "stages not run: the gate of stage"
+    plan = player.play("linerate.rdma.site", "--check", fake_findings={"fabric": [finding]})
+    assert plan.code != 0 and f"    do: stop one\n{len(STAGES) - 3} {told} fabric is closed\n" in plan.output, plan.output
+    assert plan.output.rstrip().splitlines()[-1].startswith("linerate.rdma: check mode: 0 changes would be made, and stage fabric: 1 unknown"), plan.output
+    assert plan.stage("training")["state"] == "skipped" and "== reachability" not in plan.output
+    part = player.play("linerate.rdma.site", "--tags", "discover,fabric,platform,host,report", fake_findings={"fabric": [finding]})
+    assert part.code != 0 and f"\n2 {told} fabric is closed\n" in part.output, part.output
+    assert [part.stage(name)["state"] for name in ("fabric", "reachability", "platform", "host")] == ["closed", "stale", "skipped", "skipped"]
+    red = player.play("linerate.rdma.site", fake_findings={"host": [later]})
+    assert red.code != 0 and f"\n3 {told} host is closed\n" in red.output, red.output
+    green = player.play("linerate.rdma.site", rdma_from="host")
+    assert green.code == 0 and told not in green.output and green.report is not None, green.output
+    assert red.report is not None and (green.report["green"], green.report["run"]) == (True, red.report["run"])
 
 
 def test_stage_alone_ends_at_once_with_what_closed_it(player: Player) -> None:

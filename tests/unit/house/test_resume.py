@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils import _frame
 from ansible_collections.linerate.rdma.plugins.module_utils._check import resume, sources
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Resume, RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records, write_record
@@ -98,6 +98,27 @@ def test_what_is_run_again_leaves_nothing(tmp_path: pathlib.Path) -> None:
     kept = _frame.begin(options, again, False)
     assert (kept["go"], kept["gate"], kept["look"]) == (False, "open", []) and "validate: kept from 2026-01-02T03:05:05" in kept["lines"][0]
     assert [item.stage for item in _frame.resume_run({**options, "resume_from": "operators"}, START.nodes, False).start().resumes] == ["network", "operators"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "passed"),
+    [(["all"], list(STAGES[3:])), (["fabric", "platform", "report"], ["platform"]), (["fabric", "report"], [])],
+)
+def test_the_stages_behind_a_closed_gate_have_a_record_if_the_tags_run_them(
+    tmp_path: pathlib.Path, fabrics: typing.Any, tags: typing.List[str], passed: typing.List[str]
+) -> None:
+    folder, options = FactFolder(str(tmp_path), "run-1"), {**WISHES, "fabrics": fabrics(), "stage": "fabric", "resume_from": "", "report_dir": str(tmp_path)}
+    folder.begin(START)
+    red = judge([Finding("fabric.one_master", "compute", "fail", why="so", remedy="do")]).judged
+    for item in records(*resume.before("reachability"), fabric={"gate": "closed", "judged": red}).values():
+        write_record(str(tmp_path / "stages"), item)
+    answer = _frame.pass_over(options, folder, False, tags, [])
+    assert answer["stages"] == passed
+    numbers = {10: "10 stages", 1: "1 stage", 0: ""}[len(passed)]
+    assert answer["lines"] == ([f"{numbers} not run: the gate of stage fabric is closed"] if passed else [])
+    written = read_records(str(tmp_path / "stages"))[0]
+    assert {name: (written[name].closed_by, written[name].gate) for name in passed} == dict.fromkeys(passed, ("fabric", "closed"))
+    assert set(written) == {*resume.before("reachability"), *passed}
 
 
 def test_no_run_and_a_damaged_record_are_said(tmp_path: pathlib.Path) -> None:

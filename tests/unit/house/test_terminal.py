@@ -17,6 +17,7 @@ import pytest
 from ansible.executor.stats import AggregateStats
 
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import passed_over
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import Stage, changed, in_short, lines_of, span, tone, usual, waiting
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -205,3 +206,4 @@ def test_a_stage_that_did_not_start_is_one_line_unless_it_says_why_itself() -> N
     refused = ["host: 1 fail - gate closed", "[fail] validate.intent on rdma_fabrics", "    why: wrong"]
     assert in_short(refused, go=False) == refused
     assert [tone(line, "warn") for line in (*refused, "[warn] x", "host: 2 pass - gate open")] == ["bad", "bad", "warn", "warn", "good"]
+    assert tone(passed_over("fabric", 10), "good") == "warn"
