@@ -423,9 +423,9 @@ def own_image(cluster: Cluster, openshift: bool) -> str:
 
     :raises RdmaError: it is not there, or may not be read
     """
-    remedy = "Name the site's image; docs/observers.md has its Containerfile"
+    remedy = "Build the image of docs/observers.md, and name it with its digest: -e rdma_observers_image=registry.example/rdma-tools@sha256:<digest>"
     if not openshift:
-        raise RdmaError("image is empty, and the cluster is no OpenShift, which has an image of its own", remedy)
+        raise RdmaError("rdma_observers_image is not set, and the cluster is no OpenShift, which has an image of its own", remedy)
     try:
         return parse.image_of_tag(cluster.get("ImageStreamTag", "openshift", "tools:latest"))
     except ApiError as error:

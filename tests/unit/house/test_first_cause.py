@@ -61,8 +61,8 @@ def test_without_a_cause_the_empty_group_comes_with_what_the_cluster_said(folder
 
 def test_with_nodes_it_is_why_they_were_not_seen(folder: FactFolder) -> None:
     _first_cause.note("another inventory")
-    said = proposed(folder, ["worker-1"], cause="image is empty, and the cluster is no OpenShift.")
-    assert said == "nothing can be proposed; image is empty, and the cluster is no OpenShift. Correct what is named, and run it again"
+    said = proposed(folder, ["worker-1"], cause="rdma_observers_image is not set, and the cluster is no OpenShift.")
+    assert said == "nothing can be proposed; rdma_observers_image is not set, and the cluster is no OpenShift. Correct what is named, and run it again"
 
 
 def test_the_inventory_keeps_why_it_gives_no_nodes(monkeypatch: pytest.MonkeyPatch, causes: typing.List[str]) -> None:

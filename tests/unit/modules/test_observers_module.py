@@ -242,10 +242,13 @@ def test_openshift_is_seen_and_brings_its_own_image(worlds: Worlds, call: Call) 
 def test_elsewhere_the_image_must_be_named(worlds: Worlds, call: Call) -> None:
     worlds()
     code, answer = call(image="")
-    assert (code, "docs/observers.md" in answer["msg"], "no OpenShift" in answer["msg"]) == (1, True, True)
+    assert code == 1 and answer["msg"] == (
+        "rdma_observers_image is not set, and the cluster is no OpenShift, which has an image of its own. "
+        "Build the image of docs/observers.md, and name it with its digest: -e rdma_observers_image=registry.example/rdma-tools@sha256:<digest>"
+    ), "what the user types, and no option of a module"
     worlds(openshift=True).drop("ImageStreamTag", {"metadata": {"name": "tools:latest"}}, "openshift")
     code, answer = call(image="")
-    assert (code, "docs/observers.md" in answer["msg"], "imagestreamtags/tools:latest" in answer["msg"]) == (1, True, True)
+    assert (code, "-e rdma_observers_image=" in answer["msg"], "imagestreamtags/tools:latest" in answer["msg"]) == (1, True, True)
 
 
 def test_an_older_api_server_is_not_asked_for_what_it_does_not_know(worlds: Worlds, call: Call) -> None:
