@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import socket
 import typing
 
 from ansible.errors import AnsibleError
@@ -22,6 +24,20 @@ Variables = typing.Mapping[str, typing.Any]
 _MOST_OF_A_VALUE = 100
 #: places in the intent whose lines are kept, and how deep they lie at most
 _MOST_PLACES, _DEEPEST = 10_000, 20
+
+
+def by_whom(variables: Variables) -> str:
+    """Return who runs this, for the head of the report: the user of AWX and the job, else the user and the name of this machine."""
+    for prefix in ("awx", "tower"):
+        user, job = (variables.get(f"{prefix}_{name}") for name in ("user_name", "job_id"))
+        if user and job:
+            return f"{user} (AWX job {job})"
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        # a container that runs as a user whom its passwd doesn't know
+        user = f"user {os.getuid()}"
+    return f"{user} on {socket.gethostname()}"
 
 
 def names_of(variables: Variables) -> typing.Tuple[str, ...]:

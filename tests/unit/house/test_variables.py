@@ -47,6 +47,21 @@ OF_OTHERS = (
 )
 
 
+def test_a_run_says_who_began_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_variables.socket, "gethostname", lambda: "bastion")
+    monkeypatch.setattr(_variables.getpass, "getuser", lambda: "admin")
+    assert _variables.by_whom({}) == _variables.by_whom({"awx_job_id": 7}) == "admin on bastion"
+    assert _variables.by_whom({"awx_user_name": "ada", "awx_job_id": 7, "tower_user_name": "x"}) == "ada (AWX job 7)"
+    assert _variables.by_whom({"tower_user_name": "ada", "tower_job_id": 7}) == "ada (AWX job 7)"
+
+    def unknown() -> str:
+        raise KeyError("getpwuid(): uid not found: 1234")
+
+    monkeypatch.setattr(_variables.getpass, "getuser", unknown)
+    monkeypatch.setattr(_variables.os, "getuid", lambda: 1234)
+    assert _variables.by_whom({}) == "user 1234 on bastion"
+
+
 def test_the_file_of_names_is_made_of_the_roles() -> None:
     assert names.FILE.read_text(encoding="utf-8") == names.text(), "run: python -m dev.names"
     assert {"operators_install": "bool", "bandwidth_parallel": "int"}.items() <= ROLE_VARIABLES.items()
