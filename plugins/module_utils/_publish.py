@@ -19,13 +19,14 @@ from ._model.version import COLLECTION_VERSION
 from ._observe.facts import FactFolder, now, read_start
 from ._observe.files import FileError, base_of, write_text
 from ._report.approval import plan_text
+from ._report.brief import render_markdown
 from ._report.data import render_json
 from ._report.junit import render_junit
 from ._report.metrics import render_metrics
 from ._report.page import render_html
 from ._report.verdict import Report, Since, build, stats, times, verdict_line
 
-FORMATS = {"html": render_html, "json": render_json, "xml": render_junit, "prom": render_metrics}
+FORMATS = {"html": render_html, "json": render_json, "xml": render_junit, "prom": render_metrics, "md": render_markdown}
 
 Data = typing.Dict[str, typing.Any]
 
@@ -55,7 +56,7 @@ def _about(facts: FactFolder, start: RunStart) -> Data:
     except (FileError, AttributeError):
         # the judgement names the file; here is only a head
         cluster = ""
-    return {**({"Cluster": cluster} if cluster else {}), **about}
+    return {**({"Cluster": cluster} if cluster else {}), **about, **({"By": start.by} if start.by else {})}
 
 
 def publish(

@@ -13,7 +13,8 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Part of the frame around the stages. The role P(linerate.rdma.report#role) uses it. Runs on the controller and does not contact any host.
-  - Combines the records of one run into C(report.html), C(report.json), C(report.xml) (JUnit) and C(report.prom) (OpenMetrics).
+  - Combines the records of one run into C(report.html), C(report.json), C(report.xml) (JUnit), C(report.prom) (OpenMetrics)
+    and C(report.md), which has 20 lines at most.
   - C(report.html) has a sheet for each node, or in large fleets for each sort of nodes, and a table of groups with the odd ones.
   - The run is green only if every stage has a record of this run with an open gate. The report lists records of older runs, but does not count them.
 options:

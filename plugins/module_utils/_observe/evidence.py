@@ -50,9 +50,9 @@ _MOST_HEADERS = 4
 _MOST_OF_A_HEADER = 1024
 
 # what a run leaves in its folder; nothing else is packed or kept, and nothing else is taken out of an archive
-_OURS = re.compile(r"run\.json|report\.(html|json|xml|prom)|difference\.(json|html)|stages/[a-z_]+\.jsonl|facts/[a-z][a-z0-9_]*/[^/\\\x00-\x1f]+\.json")
+_OURS = re.compile(r"run\.json|report\.(html|json|xml|prom|md)|difference\.(json|html)|stages/[a-z_]+\.jsonl|facts/[a-z][a-z0-9_]*/[^/\\\x00-\x1f]+\.json")
 # made of the rest by the report, and made anew where an archive is unpacked: a page from a stranger is code in the browser of who reads it
-_PAGES = re.compile(r"report\.(html|json|xml|prom)|difference\.(json|html)")
+_PAGES = re.compile(r"report\.(html|json|xml|prom|md)|difference\.(json|html)")
 # what is made anew in a folder that is there already
 _MADE = re.compile(rf"(?:{JUDGED}/)?(?:{_PAGES.pattern})|{JUDGED}/stages/[a-z_]+\.jsonl")
 _TOP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -10,7 +10,7 @@ import typing
 from .._check.ids import PAGES, address_of
 from .._model.findings import SKIPPED, Finding, Judged
 from .markup import Html, element
-from .verdict import label
+from .verdict import Report, label
 
 #: entries of a check in full; what else it found is folded
 MOST_IN_FULL = 3
@@ -49,6 +49,12 @@ def groups(judged: typing.Iterable[Judged]) -> typing.Tuple[Group, ...]:
     return tuple(sorted(result, key=lambda group: (LABELS.index(group.label), not group.check.endswith(".suspect"))))
 
 
+def closing_groups(report: Report) -> typing.Dict[str, typing.Tuple[Group, ...]]:
+    """What closes the gates of the stages that ran, by stage."""
+    ran = (stage for stage in report.stages if stage.record and stage.state != "skipped")
+    return {stage.name: groups(item for item in (stage.record.judged if stage.record else ()) if item.closes) for stage in ran}
+
+
 def listing(found: typing.Sequence[Group], pages: str = PAGES) -> typing.Iterator[Html]:
     """An article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the others folded.
 
@@ -70,7 +76,7 @@ def _by_check(found: typing.Iterable[Group]) -> typing.List[typing.List[Group]]:
     return list(together.values())
 
 
-class _Step(typing.NamedTuple):
+class Step(typing.NamedTuple):
     """What a reader is to do for one group.
 
     :ivar others: groups of the same check, with other words
@@ -81,27 +87,33 @@ class _Step(typing.NamedTuple):
     others: typing.Sequence[Group]
 
 
-def next_steps(found: typing.Mapping[str, typing.Sequence[Group]], pages: str = PAGES) -> Html:
-    """What closes a gate, by stage: a numbered list, each entry leading to its stage. Of a check with many causes the first is enough here.
+def steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> typing.Tuple[typing.List[typing.List[Step]], typing.List[Step]]:
+    """What closes a gate, by stage: those with one remedy together, and then those that follow from them. Of a check with many causes the first is enough here.
 
     A remedy is said once, whatever asks for it. What was not tried is no step of its own, unless nothing else closes the gate of its stage:
     it was not tried because of something that is wrong before it. Neither is what leads to another step of its stage, as to its suspect.
     """
-    by_remedy: typing.Dict[str, typing.List[_Step]] = {}
-    left: typing.List[_Step] = []
+    by_remedy: typing.Dict[str, typing.List[Step]] = {}
+    left: typing.List[Step] = []
     for stage, of_stage in found.items():
-        steps = list(_steps(stage, of_stage))
-        has_causes = any(step.group.label != SKIPPED for step in steps)
-        ways = _ways(steps)
-        for step in steps:
+        of_this = list(_steps(stage, of_stage))
+        has_causes = any(step.group.label != SKIPPED for step in of_this)
+        ways = _ways(of_this)
+        for step in of_this:
             if (has_causes and step.group.label == SKIPPED) or _leads_on(step, ways):
                 left.append(step)
             else:
                 by_remedy.setdefault(step.group.remedy, []).append(step)
-    return element("div", element("ol", *[_step(first, same, pages) for first, *same in by_remedy.values()], class_="steps"), _consequences(left))
+    return list(by_remedy.values()), left
 
 
-def _ways(steps: typing.Iterable[_Step]) -> typing.Dict[str, typing.List[typing.Set[str]]]:
+def next_steps(found: typing.Mapping[str, typing.Sequence[Group]], pages: str = PAGES) -> Html:
+    """What closes a gate as a numbered list, each entry leading to its stage."""
+    together, left = steps(found)
+    return element("div", element("ol", *[_step(first, same, pages) for first, *same in together], class_="steps"), _consequences(left))
+
+
+def _ways(steps: typing.Iterable[Step]) -> typing.Dict[str, typing.List[typing.Set[str]]]:
     """What the remedies of the steps of each check say to look at: for each step its checks."""
     found: typing.Dict[str, typing.List[typing.Set[str]]] = {}
     for step in steps:
@@ -109,29 +121,29 @@ def _ways(steps: typing.Iterable[_Step]) -> typing.Dict[str, typing.List[typing.
     return found
 
 
-def _leads_on(step: _Step, ways: typing.Mapping[str, typing.Sequence[typing.Set[str]]]) -> bool:
+def _leads_on(step: Step, ways: typing.Mapping[str, typing.Sequence[typing.Set[str]]]) -> bool:
     """Whether its remedy is to look at another one of these, which does not lead back."""
     own = step.group.check
     return any(own not in seen for check in _seen(step) if check != own for seen in ways.get(check, ()))
 
 
-def _seen(step: _Step) -> typing.Set[str]:
+def _seen(step: Step) -> typing.Set[str]:
     """What its remedy says to look at."""
     return set(_SEE.findall(step.group.remedy))
 
 
-def _steps(stage: str, found: typing.Sequence[Group]) -> typing.Iterator[_Step]:
+def _steps(stage: str, found: typing.Sequence[Group]) -> typing.Iterator[Step]:
     for alike in _by_check(found):
         shown = alike if alike[0].check.endswith(".suspect") else alike[:1]
-        yield from (_Step(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS])
+        yield from (Step(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS])
 
 
-def _step(step: _Step, same: typing.Sequence[_Step], pages: str) -> Html:
+def _step(step: Step, same: typing.Sequence[Step], pages: str) -> Html:
     """One remedy, with what asks for it."""
     return element("li", *[part for one in (step, *same) for part in _asks(one, pages)], element("p", element("b", "Do: "), step.group.remedy, class_="remedy"))
 
 
-def _asks(step: _Step, pages: str) -> typing.Iterator[Html]:
+def _asks(step: Step, pages: str) -> typing.Iterator[Html]:
     group, count = step.group, sum(len(other.findings) for other in step.others)
     yield element("p", _badge(group.label), " ", element("a", element("code", group.check), href=f"#{step.stage}"), " ", _subjects(group))
     yield from filter(None, (_measured(group.findings[0]),))
@@ -140,7 +152,7 @@ def _asks(step: _Step, pages: str) -> typing.Iterator[Html]:
         yield element("p", element("a", f"{count} more of this check, with other words", href=f"#{step.stage}"), class_="more")
 
 
-def _consequences(left: typing.Sequence[_Step]) -> typing.Optional[Html]:
+def _consequences(left: typing.Sequence[Step]) -> typing.Optional[Html]:
     """What follows from what the steps are about: it was not tried, or a suspect explains it."""
     if not left:
         return None

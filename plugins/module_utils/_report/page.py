@@ -12,7 +12,7 @@ from . import comparisons, drawing, grid, link_errors, node_page, nodes, operato
 from . import trends as over_time
 from .data import record_path
 from .exhibits import Charts, Undrawable, charts, compared, errors_over_runs, fleet, matrices, over_runs, plan
-from .listing import LABELS, MOST_GROUPS, groups, listing, next_steps, passed
+from .listing import LABELS, MOST_GROUPS, closing_groups, groups, listing, next_steps, passed
 from .markup import Html, document, element, join
 from .seen import Seen
 from .style import STYLE
@@ -79,10 +79,7 @@ def _not_passed(report: Report) -> typing.Optional[Html]:
 
 def _about(report: Report) -> Html:
     """What the verdict is about: a reader of an archive asks that first."""
-    started = min((stage.record.started for stage in report.stages if stage.record), default="unknown")
-    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
-    rows = {**report.about, "Run": f"{report.run or 'unknown'}, begun {started}", **({"Versions": versions} if versions else {})}
-    return element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in rows.items()], class_="about")
+    return element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in report.head().items()], class_="about")
 
 
 def _strip(report: Report, with_nodes: bool) -> Html:
@@ -138,8 +135,7 @@ def _filter(report: Report) -> Html:
 
 
 def _attention(report: Report) -> typing.Optional[Html]:
-    ran = (stage for stage in report.stages if stage.record and stage.state != "skipped")
-    found = {stage.name: groups(item for item in (stage.record.judged if stage.record else ()) if item.closes) for stage in ran}
+    found = closing_groups(report)
     if not any(found.values()):
         return None
     return element("section", element("h2", "What to do next"), next_steps(found, report.pages), class_="card")
@@ -295,9 +291,9 @@ def _footer(report: Report, seen: Seen) -> Html:
         *report.versions.items(),
         *fleet({stage.name: stage.record for stage in report.stages if stage.record}, seen).items(),
     ]
-    files = [element("a", name, href=name) for name in ("report.json", "report.xml", "report.prom")]
+    files = [element("a", name, href=name) for name in ("report.json", "report.xml", "report.prom", "report.md")]
     return element(
         "footer",
         element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in rows]),
-        element("p", "The same for programs: ", files[0], ", as JUnit ", files[1], ", as OpenMetrics ", files[2], "."),
+        element("p", "The same for programs: ", files[0], ", as JUnit ", files[1], ", as OpenMetrics ", files[2], "; for chat and mail ", files[3], "."),
     )

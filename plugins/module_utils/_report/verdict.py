@@ -91,7 +91,7 @@ class Report:
     :ivar facts: where the figures come from
     :ivar since: what changed since the run before; None where none is kept
     :ivar errors: error counters that the kept runs before this one have read
-    :ivar about: what was looked at, in words by what it is: cluster, nodes, fabrics
+    :ivar about: what was looked at, in words by what it is: cluster, nodes, fabrics, and who ran it
     :ivar pages: address of what explains a finding, with ``{page}`` for its name
     """
 
@@ -137,6 +137,12 @@ class Report:
     def seconds(self) -> float:
         """Of all stages together."""
         return sum(stage.seconds or 0.0 for stage in self.stages)
+
+    def head(self) -> typing.Dict[str, str]:
+        """Return what the verdict is about, in words by what it is: cluster, nodes, fabrics, who ran it, when, and with which versions."""
+        started = min((stage.record.started for stage in self.stages if stage.record), default="unknown")
+        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        return {**self.about, "Run": f"{self.run or 'unknown'}, begun {started}", **({"Versions": versions} if versions else {})}
 
     @property
     def changes(self) -> typing.Tuple[str, ...]:

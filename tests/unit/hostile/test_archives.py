@@ -156,7 +156,7 @@ def forged(tmp_path: pathlib.Path) -> str:
     """The archive of a green run, with pages that a stranger wrote."""
     folder = tmp_path / "run"
     shutil.copytree(SCENARIO, folder)
-    for name in ("report.html", "report.prom", "report.xml", "report.json", "difference.html", "difference.json"):
+    for name in ("report.html", "report.prom", "report.xml", "report.json", "report.md", "difference.html", "difference.json"):
         (folder / name).write_text("<script>forged()</script>", encoding="utf-8")
     pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
     return str(tmp_path / "a.tar.gz")
@@ -168,7 +168,7 @@ def test_pages_of_a_stranger_are_made_anew(forged: str, tmp_path: pathlib.Path) 
     assert answer["run"] == "20260102T030405Z-a1b2c3"
     pages = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "back").glob("*.*")}
     assert not [name for name, text in pages.items() if "forged()" in text]
-    assert "GREEN" in pages["report.html"] and pages["report.prom"].endswith("# EOF\n") and "report.xml" in pages and "report.json" in pages
+    assert "GREEN" in pages["report.html"] and pages["report.prom"].endswith("# EOF\n") and {"report.xml", "report.json", "report.md"} <= set(pages)
     assert ActionModule._unpacked(options)["run"] == answer["run"], "the same once more is fine"
 
 

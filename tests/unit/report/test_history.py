@@ -76,7 +76,16 @@ def test_a_kept_run_stays_as_it_was(tmp_path: pathlib.Path) -> None:
     a_run(tmp_path, 1)
     first = tmp_path / "runs" / run_of(1)
     before = {path.relative_to(first): path.read_bytes() for path in first.rglob("*") if path.is_file()}
-    assert {path.name for path in before} >= {"run.json", "report.html", "report.json", "report.xml", "report.prom", "fabric.jsonl", "worker-1.json"}
+    assert {path.name for path in before} >= {
+        "run.json",
+        "report.html",
+        "report.json",
+        "report.xml",
+        "report.prom",
+        "report.md",
+        "fabric.jsonl",
+        "worker-1.json",
+    }
     assert (first / "report.html").samefile(tmp_path / "report.html")
     a_run(tmp_path, 2, "28.41.1000", FAIL)
     assert {path.relative_to(first): path.read_bytes() for path in first.rglob("*") if path.is_file()} == before

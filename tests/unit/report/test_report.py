@@ -29,6 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
 from ansible_collections.linerate.rdma.plugins.module_utils._report import listing
 from ansible_collections.linerate.rdma.plugins.module_utils._report.approval import plan_text
+from ansible_collections.linerate.rdma.plugins.module_utils._report.brief import render_markdown
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
@@ -353,7 +354,7 @@ def test_no_secret_in_any_format() -> None:
     leaky = report(
         record("fabric", Finding("fabric.sm", token, "fail", token, token, token, token), facts=(FactCount(token, 1, 0),), changes=("client-key-data: QUJD",))
     )
-    for render in (render_html, render_json, render_junit, render_metrics):
+    for render in (render_html, render_json, render_junit, render_metrics, render_markdown):
         assert token not in render(leaky) and "QUJD" not in render(leaky)
 
 

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The report in twenty lines of Markdown, for chat and mail: verdict, what was looked at, and the first causes with what to do."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from .._model.findings import PASS
+from .listing import Group, Step, closing_groups, steps
+from .text import one_line
+from .verdict import Report
+
+#: causes that are named, and characters of a text: with them the whole has twenty lines at most, and some chats cut what is longer
+MOST_CAUSES, MOST_TEXT = 3, 300
+#: what begins a format, a link or a name that is called; inside of a word ``_`` and ``@`` are letters
+_MARKS = re.compile(r"[\\`*\[\]<|~&]|(?<![^\W_])_|_(?![^\W_])")
+_CALLS = re.compile(r"(?<!\w)@")
+
+
+def render_markdown(report: Report) -> str:
+    together, left = steps(closing_groups(report))
+    # the summary begins with the verdict, which is said already
+    summary = report.summary.partition(" - ")[2] or report.summary
+    lines = [f"**linerate.rdma: {_text(report.verdict)}** - {_text(summary)}", ""]
+    lines += [*[f"- {_text(name)}: {_text(value)}" for name, value in report.head().items()], _counts(report), _stages(report)]
+    if together:
+        lines += ["", "What to do next:", *[line for number, same in enumerate(together[:MOST_CAUSES], 1) for line in _cause(number, same)]]
+    more = _more(len(together) - MOST_CAUSES, sum(len(step.group.findings) for step in left))
+    return "\n".join([*lines, *(["", more] if more else [])]) + "\n"
+
+
+def _cause(number: int, same: typing.Sequence[Step]) -> typing.Iterator[str]:
+    """One remedy in two lines: what the first finding says, and what to do."""
+    group = same[0].group
+    others = len(group.findings) - 1 + sum(len(step.group.findings) for step in same[1:])
+    subject = f"{_text(group.findings[0].subject)}{f' and {others} more' if others else ''}"
+    yield f"{number}. {group.label} {_text(group.check)} on {subject}{_measured(group)} {_text(group.why)}"
+    yield f"   Do: {_text(group.remedy)}"
+
+
+def _measured(group: Group) -> str:
+    first = group.findings[0]
+    if not first.measured and not first.expected:
+        return "."
+    return f": measured {_text(first.measured or '-')}; expected {_text(first.expected or '-')}."
+
+
+def _counts(report: Report) -> str:
+    number = ", ".join(f"{count} {name}" for name, count in report.counts.items() if count or name == PASS)
+    return f"- Findings: {number}"
+
+
+def _stages(report: Report) -> str:
+    """How far it came."""
+    passed = sum(stage.state == "open" for stage in report.stages)
+    stopped = [stage.name for stage in report.stages if stage.state == "closed"]
+    words = [f"{passed} passed", *([f"stopped at {', '.join(map(_text, stopped))}"] if stopped else [])]
+    pending = sum(stage.state == "pending" for stage in report.stages)
+    words += [f"{pending} wait for what would be made"] if pending else []
+    rest = len(report.stages) - passed - len(stopped) - pending
+    return f"- Stages: {', '.join([*words, *([f'{rest} not run'] if rest else [])])}"
+
+
+def _more(causes: int, following: int) -> str:
+    words = [f"{causes} more cause{'' if causes == 1 else 's'}"] if causes > 0 else []
+    words += [f"{following} finding{'' if following == 1 else 's'} that follow{'s' if following == 1 else ''} from these"] if following else []
+    return f"{' and '.join(words)} {'is' if causes + following == 1 else 'are'} in report.html." if words else ""
+
+
+def _text(text: str) -> str:
+    """Text of the world in a line of Markdown: nothing in it is a format, a link or the name of somebody who is called."""
+    cut = one_line(text)
+    cut = cut if len(cut) <= MOST_TEXT else f"{cut[:MOST_TEXT]}\u2026"
+    return _CALLS.sub("(at)", _MARKS.sub(lambda mark: f"\\{mark[0]}", cut))

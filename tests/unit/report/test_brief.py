@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The report in twenty lines: what is said, that it stays as short however much is wrong, and that text of the world formats and calls nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Waiver, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._publish import report_of
+from ansible_collections.linerate.rdma.plugins.module_utils._report.brief import MOST_TEXT, render_markdown
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build
+
+RUN, NOW = "20260102T030405Z-aaaaaa", "2026-01-02T03:10:00+00:00"
+ABOUT = {"Cluster": "kubeconfig k in /h v1.34.4", "Nodes": "12", "Fabrics": "compute, storage", "By": "admin on bastion"}
+MASTER = Finding("fabric.one_master", "compute", "fail", "2 masters", "1 master", "Two subnet managers claim the fabric.", "Stop one.")
+
+
+def record(stage: str, *findings: Finding, waivers: typing.Sequence[Waiver] = (), closed_by: typing.Optional[str] = None) -> Record:
+    gate = judge(findings or [ok(f"{stage}.fine", "worker-1")], waivers)
+    state: typing.Literal["open", "closed"] = "open" if gate.open else "closed"
+    return Record(stage, RUN, "2026-01-02T03:04:05+00:00", NOW, False, state, gate.judged, closed_by=closed_by, waivers=tuple(waivers))
+
+
+def report(*others: Record) -> Report:
+    records = {stage: record(stage) for stage in STAGES}
+    made = build({**records, **{other.stage: other for other in others}}, {}, RUN, NOW, {"linerate.rdma": "1.0.0"})
+    return dataclasses.replace(made, about=ABOUT)
+
+
+def test_a_green_run_is_its_verdict_and_what_it_is_about() -> None:
+    assert render_markdown(report()).splitlines() == [
+        f"**linerate.rdma: GREEN** - {len(STAGES)} stages, {len(STAGES)} findings pass",
+        "",
+        "- Cluster: kubeconfig k in /h v1.34.4",
+        "- Nodes: 12",
+        "- Fabrics: compute, storage",
+        "- By: admin on bastion",
+        f"- Run: {RUN}, begun 2026-01-02T03:04:05+00:00",
+        "- Versions: linerate.rdma 1.0.0",
+        f"- Findings: {len(STAGES)} pass",
+        f"- Stages: {len(STAGES)} passed",
+    ]
+
+
+def test_the_head_names_who_began_the_run(tmp_path: pathlib.Path) -> None:
+    folder = FactFolder(str(tmp_path), RUN)
+    folder.begin(RunStart(RUN, NOW, nodes=("worker-1",), fabrics=[{"name": "compute"}], by="admin on bastion"))
+    assert report_of(folder, {}, {}, {}).head() == {"Nodes": "1", "Fabrics": "compute", "By": "admin on bastion", "Run": f"{RUN}, begun unknown"}
+
+
+def test_a_red_run_names_causes_with_what_to_do_and_where_it_stopped() -> None:
+    second = dataclasses.replace(MASTER, subject="storage")
+    skipped = [record(stage, Finding(f"{stage}.run", f"stage {stage}", "skipped", why="x", remedy="y"), closed_by="fabric") for stage in STAGES[3:]]
+    lines = render_markdown(report(record("fabric", MASTER, second), *skipped)).splitlines()
+    assert lines[0] == "**linerate.rdma: NOT GREEN** - stage fabric: 2 fail (fabric.one_master on compute and 1 more)"
+    assert lines[-4:] == [
+        "",
+        "What to do next:",
+        "1. fail fabric.one_master on compute and 1 more: measured 2 masters; expected 1 master. Two subnet managers claim the fabric.",
+        "   Do: Stop one.",
+    ]
+    assert f"- Stages: 2 passed, stopped at fabric, {len(STAGES) - 3} not run" in lines
+
+
+def test_it_has_twenty_lines_however_much_is_wrong() -> None:
+    many = [Finding(f"fabric.check_{number}", "x" * 5000, "fail", "m" * 5000, "e" * 5000, "w\n" * 500, f"do {number}") for number in range(50)]
+    many.append(Finding("fabric.later", "x", "skipped", why="not tried", remedy="z"))
+    text = render_markdown(report(record("fabric", *many)))
+    lines = text.splitlines()
+    assert len(lines) == 20 and lines[-1] == "47 more causes and 1 finding that follows from these are in report.html."
+    assert len(text) < 20 * 5 * (MOST_TEXT + 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[click](https://evil.example)", "\\[click\\](https://evil.example)"),
+        ("<!channel> *all* `x` | ~y~ & z", "\\<!channel> \\*all\\* \\`x\\` \\| \\~y\\~ \\& z"),
+        ("@here mlx5_0 and _x_, tools@sha256:0a", "(at)here mlx5_0 and \\_x\\_, tools@sha256:0a"),
+        ("two\nlines\u202e", "two\\\\nlines\\\\u202e"),
+    ],
+)
+def test_text_of_the_world_stays_text(text: str, shown: str) -> None:
+    made = render_markdown(report(record("fabric", Finding("fabric.one_master", text, "fail", "", "", text, text))))
+    assert f"1. fail fabric.one_master on {shown}. {shown}\n   Do: {shown}\n" in made
