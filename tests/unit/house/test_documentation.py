@@ -101,6 +101,14 @@ def test_readme_is_short_and_keeps_the_command_that_ci_runs() -> None:
     assert commands[0] == "make demo" and "make test" in [command.strip() for command in commands]
 
 
+def test_readme_says_within_its_first_lines_what_to_type_and_what_comes_of_it() -> None:
+    head = (ROOT / "README.md").read_text(encoding="utf-8").split("## Requirements")[0].splitlines()
+    commands = [line.partition("#")[0].strip() for line in head[:15]]
+    wanted = ["propose -i linerate.rdma.yml", "site -i linerate.rdma.yml --check", "site -i linerate.rdma.yml"]
+    assert [command for command in commands if command.startswith("ansible-playbook")] == [f"ansible-playbook linerate.rdma.{name}" for name in wanted]
+    assert sum(line.startswith(("[fail]", "    why:", "    do:", "linerate.rdma:")) for line in head[:30]) == 5
+
+
 def test_readme_has_absolute_links_only() -> None:
     """Galaxy and Automation Hub show it away from the repository."""
     links = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
