@@ -16,6 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import first
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import by_whom, mistyped, names_of, origins
 
 #: variables that name an image, beside the intent
@@ -62,7 +63,8 @@ class ActionModule(ControllerAction):
         strict = "rdma_strict_images" in values or boolean(self._said(variables, "rdma_strict_images", False))
         images = {name: str(self._said(variables, name, "")) for name in IMAGES if name in variables}
         start = RunStart("", "", check_mode, tuple(map(str, nodes)), names, by_pods=tuple(by_pods(nodes, variables)), images=images, strict_images=strict)
-        start = dataclasses.replace(start, mistyped=values, origins=origins(variables, (*INTENT, *names, *values)), by=by_whom(variables))
+        places = origins(variables, (*INTENT, *names, *values))
+        start = dataclasses.replace(start, mistyped=values, origins=places, by=by_whom(variables), inventory_error="" if nodes else first())
         return start_run(options, start, ansible_version)
 
     def _said(self, variables: Result, name: str, unsaid: typing.Any) -> typing.Any:

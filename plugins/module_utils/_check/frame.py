@@ -62,7 +62,15 @@ class StageContext:
 
 def ground_of(start: RunStart) -> validate.Facts:
     """What the intent is judged by where stage validate itself did not look."""
-    return validate.Facts(start.nodes, start.variables, images=start.images, strict_images=start.strict_images, mistyped=start.mistyped, origins=start.origins)
+    return validate.Facts(
+        start.nodes,
+        start.variables,
+        images=start.images,
+        strict_images=start.strict_images,
+        mistyped=start.mistyped,
+        origins=start.origins,
+        inventory_error=start.inventory_error,
+    )
 
 
 def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> typing.Optional[Record]:

@@ -90,6 +90,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "strict_images": OfRun("strict_images"),
         "mistyped": OfRun("mistyped"),
         "origins": OfRun("origins"),
+        "inventory_error": OfRun("inventory_error"),
         "controller": OfCluster("controller", "controller"),
         # only where the archive of the report shall go somewhere
         "archive": OfCluster("report_archive", "archive"),

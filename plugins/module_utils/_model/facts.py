@@ -70,6 +70,7 @@ class RunStart:
     :ivar strict_images: the variable rdma_strict_images: whether an image may be named by its digest alone
     :ivar mistyped: values of public variables that these can't have, by variable
     :ivar origins: file and line in which the user wrote a variable or a part of it, by its path, where Ansible knows of them
+    :ivar inventory_error: why the inventory gave no nodes, in its own words; empty where it gave some, or nobody knows
     :ivar by: who began it: a user and a machine, or a user of AWX and a job; empty where nobody said so
     """
 
@@ -88,6 +89,7 @@ class RunStart:
     strict_images: bool = False
     mistyped: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     origins: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    inventory_error: str = ""
     by: str = ""
     schema: int = FACT_SCHEMA
 

@@ -38,7 +38,7 @@ TABLE: typing.Dict[str, str] = {
     "names of the inventory and of the intent, which are the admin's: stage validate holds those of the intent against their forms": """
         AppliedObject fabric; ArchiveFacts place; CountedPair fabric client server node; EarlierPair fabric client server; FabricBandwidth fabric; Facts nodes
         hcas subnets topologies functions neighbours clocks by_pods platforms runtimes bioses firmware before plan servers pings stopped tunings
-        kernel_settings variables held images mistyped origins;
+        kernel_settings variables held images mistyped origins inventory_error;
         LayerEnd node; LintFacts held; MemlockProof fabric; NodeOutcome node; NodePlan node; NodeStep node; PairLayers
         fabric client server; PairResult fabric client server; PoolPlan nodes; RdmaPod fabric node; RoundPlan fabric; SyncNode fabric node; TuningSet nodes;
         Folder path; Address base query; Challenge realm service scope; Login basic token; JobNeeds kind queue; ImageSeen name; ImageReference repository host

@@ -317,6 +317,14 @@ def test_empty_inventory_never_passes(fabrics: typing.Any) -> None:
     assert "validate.nodes on inventory" in closing(fabrics(), validate.Facts())
 
 
+def test_an_empty_inventory_says_why_it_is_empty(fabrics: typing.Any) -> None:
+    said = "linerate.rdma.yml: no answer from the API server: connection refused by https://127.0.0.1:1. Check it."
+    (finding,) = closing(fabrics(), validate.Facts(inventory_error=said)).values()
+    assert (finding.check, finding.measured, finding.why) == ("validate.nodes", "no host", f"The inventory gave no nodes: {said}")
+    assert finding.remedy == "Correct what is named, and run it again."
+    assert closing(fabrics(), validate.Facts(nodes=("worker-1",), inventory_error=said)) == {}
+
+
 @pytest.mark.parametrize(
     ("name", "status", "hint"),
     [("rdma_waiver", "fail", "did you mean 'rdma_waivers'?"), ("rdma_fabric", "fail", "did you mean 'rdma_fabrics'?"), ("rdma_core_version", "warn", "")],

@@ -334,6 +334,7 @@ class _Made:
             "strict_images": False,
             "mistyped": {},
             "origins": {},
+            "inventory_error": "",
             "check_mode": False,
             "hcas": hcas,
             "clock": {name: ObservedClock(NodeClock(1000.0, True, 0.01, 999.9, 1000.1)) for name in names},

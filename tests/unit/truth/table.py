@@ -117,6 +117,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("run.nodes",), ("[]",), "The inventory is the user's word: a node that it does not name is none of the fleet.", ("left out",)),
     Row(("run.variables",), ("", "[]"), "A variable that is not set can't be misspelt.", ("unread", "left out")),
     Row(("run.origins",), ("",), "It says where the user wrote a variable, for the reader."),
+    Row(("run.inventory_error",), ("",), "It says why an inventory gave no nodes; that it gave some is what the nodes say."),
     Row(("run.images",), ("",), "Which images run is the user's word; a tag is refused only where the user asks for that.", ("broken",)),
     Row(("run.check_mode",), ("",), "Everything is in place, so a dry run finds the same. The report says that it was one, and is never green."),
     # HCAs, at the first look

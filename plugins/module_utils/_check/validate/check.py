@@ -67,6 +67,7 @@ class Facts:
     :ivar variables: names of all variables that start with ``rdma_``, and of those that look like a misspelt one of a role
     :ivar mistyped: values of public variables that these can't have, by variable
     :ivar origins: file and line in which the user wrote a variable or a part of it, by its path
+    :ivar inventory_error: why the inventory gave no nodes, in its own words; empty where nobody knows
     :ivar controller: answer of controller_info; None where a stage that runs alone judges the intent
     :ivar archive: whether the archive of the report can go where it shall; None where it goes nowhere, or a stage that runs alone judges the intent
     :ivar images: that variables name beside those of the intent, by variable
@@ -81,12 +82,13 @@ class Facts:
     strict_images: bool = False
     mistyped: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     origins: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    inventory_error: str = ""
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     """Judge the meaning of the intent. One finding at least for each fabric, waiver and for the inventory, unless a part of it could not be read."""
     findings = told(_read, intent)
-    findings += _check_nodes(facts.nodes)
+    findings += _check_nodes(facts.nodes, facts.inventory_error)
     findings += _check_variables(facts.variables, facts.mistyped)
     findings += told(_check_fabrics, intent)
     findings += conflicts.check(intent)
@@ -179,11 +181,15 @@ def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, re
     return Finding(f"validate.{check_id}", subject, FAIL, measured, expected, why, remedy)
 
 
-def _check_nodes(nodes: typing.Tuple[str, ...]) -> typing.List[Finding]:
+def _check_nodes(nodes: typing.Tuple[str, ...], error: str) -> typing.List[Finding]:
+    """:param error: why the inventory gave none"""
     expected = "at least 1 host in group rdma_nodes"
     if nodes:
         return [ok("validate.nodes", "inventory", f"{len(nodes)} hosts", expected)]
     why = "The group rdma_nodes is empty or not there, so nothing would be looked at, and a run that looks at nothing must not pass."
+    if error:
+        # with what to do, as the plugin says it
+        return [_bad("nodes", "inventory", "no host", expected, f"The inventory gave no nodes: {error.rstrip('. ')}.", "Correct what is named, and run it again.")]
     return [_bad("nodes", "inventory", "no host", expected, why, "Put the nodes into the inventory's group rdma_nodes, by their Kubernetes node names.")]
 
 
