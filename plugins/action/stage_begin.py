@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import first
-from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import by_whom, mistyped, names_of, origins
+from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import by_whom, misspelt_of_nodes, mistyped, names_of, origins
 
 #: variables that name an image, beside the intent
 IMAGES = ("rdma_observers_image",)
@@ -59,11 +59,12 @@ class ActionModule(ControllerAction):
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         if options["resume_from"]:
             return resume_run(options, nodes, check_mode)
-        names, values = names_of(variables), mistyped(variables, self._templar.template)
+        values, of_nodes = mistyped(variables, self._templar.template), misspelt_of_nodes(nodes, variables)
+        names = (*names_of(variables), *of_nodes)
         strict = "rdma_strict_images" in values or boolean(self._said(variables, "rdma_strict_images", False))
         images = {name: str(self._said(variables, name, "")) for name in IMAGES if name in variables}
         start = RunStart("", "", check_mode, tuple(map(str, nodes)), names, by_pods=tuple(by_pods(nodes, variables)), images=images, strict_images=strict)
-        places = origins(variables, (*INTENT, *names, *values))
+        places = {**of_nodes, **origins(variables, (*INTENT, *names, *values))}
         start = dataclasses.replace(start, mistyped=values, origins=places, by=by_whom(variables), inventory_error="" if nodes else first())
         return start_run(options, start, ansible_version)
 

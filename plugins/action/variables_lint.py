@@ -7,7 +7,7 @@ from __future__ import annotations
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.variables import mistakes
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
-from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import mistyped, names_of, origins
+from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import misspelt_of_nodes, mistyped, names_of, origins
 
 
 class ActionModule(ControllerAction):
@@ -16,7 +16,8 @@ class ActionModule(ControllerAction):
     def work(self, options: Result, variables: Result) -> Result:
         """:raises RdmaError: one is misspelt, or has a value that it can't have"""
         names, values = names_of(variables), mistyped(variables, self._templar.template)
-        found = mistakes(names, values, origins(variables, (*names, *values)))
+        of_nodes = misspelt_of_nodes(variables.get("groups", {}).get("rdma_nodes", []), variables)
+        found = mistakes((*names, *of_nodes), values, {**of_nodes, **origins(variables, (*names, *values))})
         if found:
             raise RdmaError(f"{'; '.join(found)}. Nothing was begun", "Correct what is named, and run it again")
         return {"names": list(names)}

@@ -11,7 +11,7 @@ import typing
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.variables import is_refused, ours, type_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.variables import is_refused, meant, ours, type_of
 
 try:
     # ansible-core from 2.19 on knows of each text and mapping where it was read
@@ -43,6 +43,24 @@ def by_whom(variables: Variables) -> str:
 def names_of(variables: Variables) -> typing.Tuple[str, ...]:
     """Return the names that belong to the collection, or look like a misspelt one of it."""
     return ours(map(str, variables))
+
+
+def misspelt_of_nodes(nodes: typing.Iterable[str], variables: Variables) -> typing.Dict[str, str]:
+    """Return the misspelt names among the variables of nodes that localhost does not have, and where each is written: ``rdma_bmc_adress`` in ``host_vars``.
+
+    Where Ansible knows of no file, it is the first node that has it. The values of nodes are not looked at, since a thousand nodes would take long.
+    """
+    hosts = variables.get("hostvars", {})
+    # as they are written: to make values of templates is what takes long
+    raw = getattr(hosts, "raw_get", lambda node: hosts.get(node, {}))
+    first: typing.Dict[str, typing.Tuple[str, typing.Any, typing.Any]] = {}
+    for node in map(str, nodes):
+        of_node = raw(node)
+        for name in of_node if isinstance(of_node, typing.Mapping) else ():
+            if str(name) not in first:
+                first[str(name)] = (node, name, of_node[name])
+    unknown = (name for name in first if name not in variables and meant(name))
+    return {name: _place(first[name][1]) or _place(first[name][2]) or f"the variables of node {first[name][0]}" for name in sorted(unknown)}
 
 
 def mistyped(variables: Variables, template: typing.Callable[[typing.Any], typing.Any]) -> typing.Dict[str, str]:

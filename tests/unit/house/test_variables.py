@@ -62,6 +62,22 @@ def test_a_run_says_who_began_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _variables.by_whom({}) == "user 1234 on bastion"
 
 
+def test_a_misspelt_variable_of_a_node_is_told_with_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a BMC, say, which would not be asked, and nobody would say so."""
+    of_nodes = {"worker-1": {"ansible_host": "10.0.0.1", "rdma_waiver": 1}, "worker-2": {"rdma_bmc_adress": "10.0.1.2", "rdma_bmc_user": "x", 7: "x"}}
+    variables = {"rdma_waiver": 1, "groups": {"rdma_nodes": list(of_nodes)}, "hostvars": types.SimpleNamespace(raw_get=of_nodes.get)}
+    assert _variables.misspelt_of_nodes(of_nodes, variables) == {"rdma_bmc_adress": "the variables of node worker-2"}, "what localhost has as well is told once"
+    assert _variables.misspelt_of_nodes(["gone"], variables) == _variables.misspelt_of_nodes([], {}) == {}
+    action = object.__new__(variables_lint.ActionModule)
+    action._templar = types.SimpleNamespace(template=lambda value: value)
+    with pytest.raises(
+        RdmaError, match=r"rdma_bmc_adress \(the variables of node worker-2\) is no variable of the collection \(did you mean 'rdma_bmc_address'\?\)"
+    ):
+        action.work({}, variables)
+    monkeypatch.setattr(_variables, "_place", lambda value: "host_vars/worker-2.yml, line 3" if value == "rdma_bmc_adress" else "")
+    assert _variables.misspelt_of_nodes(of_nodes, variables) == {"rdma_bmc_adress": "host_vars/worker-2.yml, line 3"}
+
+
 def test_the_file_of_names_is_made_of_the_roles() -> None:
     assert names.FILE.read_text(encoding="utf-8") == names.text(), "run: python -m dev.names"
     assert {"operators_install": "bool", "bandwidth_parallel": "int"}.items() <= ROLE_VARIABLES.items()
