@@ -13,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.controller import ControllerFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import describe
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Denied, RightsFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
@@ -631,6 +631,33 @@ def test_all_of_a_mapping_s_keys_are_looked_at(fabrics: typing.Any) -> None:
         "rdma_fabrics[0].mtu: '9000' (string)",
         "rdma_fabrics[0].rail: unknown key",
     ]
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected", "why", "remedy"),
+    [
+        ("unknown key", "one of: mtu, ipam (did you mean 'mtu'?)", "No part of the collection reads this key", "Write 'mtu' in its place"),
+        ("unknown key", "one of: mtu, ipam", "No part of the collection reads this key", "Take rdma_fabrics[0].x out, or correct its name"),
+        ("missing", "an integer", "known to nobody but you", "Add rdma_fabrics[0].x;"),
+        ("not filled in yet", "whereabouts or nv-ipam", "The proposal left it to you", "Fill in rdma_fabrics[0].x;"),
+        ("'eight' (string)", "an integer", "another type or form", "Correct rdma_fabrics[0].x;"),
+    ],
+)
+def test_each_sort_of_mistake_has_a_cause_of_its_own(seen: str, expected: str, why: str, remedy: str) -> None:
+    (finding,) = validate.refuse([LoadError("rdma_fabrics[0].x", seen, expected)])
+    assert (finding.check, finding.measured, finding.expected) == ("validate.intent", seen, expected)
+    assert why in finding.why and finding.remedy.startswith(remedy) and finding.remedy.endswith("docs/intent.md lists all keys.")
+
+
+def test_without_an_intent_it_is_said_how_to_get_one() -> None:
+    with pytest.raises(IntentError) as error:
+        parse_intent(None)
+    (finding,) = validate.refuse(error.value.problems)
+    assert (finding.subject, finding.measured) == ("rdma_fabrics", "missing") and finding.why.startswith("There is no intent")
+    assert "ansible-playbook linerate.rdma.propose -i <inventory>" in finding.remedy
+    with pytest.raises(IntentError) as error:
+        parse_intent([{}])
+    assert {finding.why for finding in validate.refuse(error.value.problems)} == {"It has no default: what it says is known to nobody but you."}
 
 
 def test_a_misspelt_key_is_not_missing_as_well(fabrics: typing.Any) -> None:

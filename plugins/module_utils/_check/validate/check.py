@@ -31,6 +31,7 @@ from ..addresses import arithmetic as ranges
 from ..compare import check as compare
 from ..ids import CHECKS
 from . import conflicts, controller, images, operators, pod_security, powers, profile_keys, tuning
+from .shape import cause_of
 
 #: variables that the collection reads from the inventory, beside the options of its roles
 VARIABLES = tuple(RDMA_VARIABLES)
@@ -163,18 +164,7 @@ def _position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> t
 
 def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> typing.Tuple[Finding, ...]:
     """Findings for an intent that could not be loaded."""
-    return tuple(
-        Finding(
-            f"{stage}.intent",
-            problem.path or "intent",
-            FAIL,
-            measured=problem.seen,
-            expected=problem.expected,
-            why="The intent is strictly typed, so that a misspelt wish is never silently dropped.",
-            remedy=f"Correct {problem.path or 'the variable'} in the inventory; docs/intent.md lists all keys.",
-        )
-        for problem in problems
-    )
+    return tuple(Finding(f"{stage}.intent", problem.path or "intent", FAIL, problem.seen, problem.expected, *cause_of(problem)) for problem in problems)
 
 
 def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
@@ -189,7 +179,8 @@ def _check_nodes(nodes: typing.Tuple[str, ...], error: str) -> typing.List[Findi
     why = "The group rdma_nodes is empty or not there, so nothing would be looked at, and a run that looks at nothing must not pass."
     if error:
         # with what to do, as the plugin says it
-        return [_bad("nodes", "inventory", "no host", expected, f"The inventory gave no nodes: {error.rstrip('. ')}.", "Correct what is named, and run it again.")]
+        why = f"The inventory gave no nodes: {error.rstrip('. ')}."
+        return [_bad("nodes", "inventory", "no host", expected, why, "Correct what is named, and run it again.")]
     return [_bad("nodes", "inventory", "no host", expected, why, "Put the nodes into the inventory's group rdma_nodes, by their Kubernetes node names.")]
 
 
