@@ -60,6 +60,9 @@ def main() -> None:
     broken = dead_links(HTML)
     if broken:
         raise StepError("\n".join(broken[:40]), "Correct these links; a heading is linked to by its words in lower case with hyphens.")
+    boxes = red_boxes(HTML)
+    if boxes:
+        raise StepError("\n".join(boxes[:40]), "The theme shows these as errors; take the tables of contents out, as dev/docsite/conf.py does.")
     if "links" in sys.argv[1:]:
         run("links to outside", [*sphinx, "-b", "linkcheck", str(SITE / "linkcheck")], "Correct or remove the links that it names.")
     say(f"file://{HTML / 'index.html'}")
@@ -114,6 +117,9 @@ def _reference() -> None:
     run("antsibull-docs collection", [*command, *options], "Correct the documentation that it names.", env=environment)
 
 
+_OWN_CONTENTS = re.compile(r"<\w+ [^>]*\bclass=\"(?:[^\"]* )?contents(?: [^\"]*)?\"")
+
+
 class _Page(html.parser.HTMLParser):
     """What a page leads to, and what in it can be led to."""
 
@@ -127,6 +133,12 @@ class _Page(html.parser.HTMLParser):
         given = dict(attrs)
         self.links += [value for value in (given.get("href"), given.get("src")) if value is not None]
         self.anchors |= {value for value in (given.get("id"), given.get("name") if tag == "a" else None) if value}
+
+
+def red_boxes(folder: pathlib.Path) -> typing.List[str]:
+    """Pages of a site with a table of contents of their own, which the theme marks as an error [furo.css, '.contents']."""
+    pages = ((path, path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html")))
+    return [f"{path.relative_to(folder)}: a table of contents" for path, text in pages if _OWN_CONTENTS.search(text)]
 
 
 def dead_links(folder: pathlib.Path) -> typing.List[str]:

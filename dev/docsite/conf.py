@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import pathlib
+import re
+import typing
 
 project = "linerate.rdma"
 copyright = "The linerate.rdma authors"
@@ -24,3 +26,16 @@ myst_heading_anchors = 4
 myst_links_external_new_tab = False
 # no extension of Markdown: GitHub must show the same text
 myst_enable_extensions: list[str] = []
+
+# antsibull-docs begins each page with one; the theme has it beside each page, and marks a second one as an error, in red
+_CONTENTS = re.compile(r"^\.\. contents::[^\n]*\n(?:[ \t]+:[^\n]*\n)*", re.MULTILINE)
+
+
+def leave_out_contents(_app: typing.Any, _page: str, source: list[str]) -> None:
+    """Take tables of contents out of the text of a page before it is read."""
+    source[0] = _CONTENTS.sub("", source[0])
+
+
+def setup(app: typing.Any) -> None:
+    """Connect what Sphinx calls."""
+    app.connect("source-read", leave_out_contents)

@@ -7,7 +7,9 @@ from __future__ import annotations
 import json
 import pathlib
 import re
+import runpy
 import shlex
+import types
 import typing
 
 import jsonschema
@@ -107,6 +109,20 @@ def test_each_document_is_in_the_table_of_contents() -> None:
     pages = {path.relative_to(ROOT).with_suffix("").as_posix() for pattern in ("*.md", "docs/*.md", "docs/guides/*.md") for path in ROOT.glob(pattern)}
     assert len(listed) == len(set(listed))
     assert set(listed) == {*pages, "docs/findings/README", "docs/rbac/README", "collection/index", "roles/index"}
+
+
+def test_pages_of_plugins_have_no_table_of_contents_that_the_theme_shows_as_an_error(tmp_path: pathlib.Path) -> None:
+    """[furo.css]: ``.contents`` is red, with the words ERROR before it. Each page of antsibull-docs has one."""
+    conf = runpy.run_path(str(ROOT / "dev/docsite/conf.py"))
+    page = ["Title\n+++++\n\n.. contents::\n   :local:\n   :depth: 1\n\n.. Deprecated\n\nThe contents:: of a file\n"]
+    conf["leave_out_contents"](None, "collection/fact_module", page)
+    assert page == ["Title\n+++++\n\n\n.. Deprecated\n\nThe contents:: of a file\n"]
+    calls: typing.List[typing.Any] = []
+    conf["setup"](types.SimpleNamespace(connect=lambda *arguments: calls.append(arguments)))
+    assert calls == [("source-read", conf["leave_out_contents"])]
+    (tmp_path / "a.html").write_text('<nav class="contents local" id="contents"></nav>', encoding="utf-8")
+    (tmp_path / "b.html").write_text('<div class="table-of-contents"><a class="x" href="#contents">the class="contents</a></div>', encoding="utf-8")
+    assert docs.red_boxes(tmp_path) == ["a.html: a table of contents"]
 
 
 def test_a_dead_link_of_the_site_is_found(tmp_path: pathlib.Path) -> None:
