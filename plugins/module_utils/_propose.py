@@ -25,6 +25,8 @@ from ._render.proposal import render
 
 Data = typing.Dict[str, typing.Any]
 
+_NOT_ASKED = "could not be asked for"
+
 
 class ProposalError(RdmaError):
     """There is nothing to propose, or no place for it."""
@@ -62,7 +64,7 @@ def seen_of(folder: FactFolder, namespace: str = "") -> Seen:
             unread.append(f"{what} could not be read: {error.seen}")
             return None
         if value is None:
-            unread.append(f"{what} could not be asked for")
+            unread.append(f"{what} {_NOT_ASKED}")
             return None
         return load(cls, value[key], kind)
 
@@ -92,7 +94,8 @@ def propose_intent(folder: FactFolder, path: str, namespace: str, fabrics: typin
     left_out = [f"left out: {item.what}: {item.why}" for item in proposal.left_out]
     if not proposal.fabrics.items:
         if not folder.start().nodes:
-            left_out = ["the group rdma_nodes is empty", *seen.unread]
+            # without nodes the cluster is not asked for anything
+            left_out = ["the group rdma_nodes is empty", *(line for line in seen.unread if not line.endswith(_NOT_ASKED))]
         # what came first is the cause of the rest, which is in the output above
         why = cause.rstrip(". ") or "; ".join(left_out)
         raise ProposalError(plain(f"nothing can be proposed; {why}"), "Correct what is named, and run it again")
