@@ -281,7 +281,8 @@ def test_judge_writes_nothing_through_a_link(folder: pathlib.Path, tmp_path: pat
 
 
 def test_what_was_there_of_a_judgement_does_not_outlive_one_that_ends_early(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("report.html", "report.json", "report.prom", "report.xml", "report.md", "difference.html", "difference.json", "stages/fabric.jsonl", "stages/bandwidth.jsonl")
+    pages = ("report.html", "report.json", "report.prom", "report.xml", "report.md", "difference.html", "difference.json")
+    names = (*pages, "stages/fabric.jsonl", "stages/bandwidth.jsonl")
     (folder / "judged" / "stages").mkdir(parents=True)
     for name in names:
         (folder / "judged" / name).write_text("forged()", encoding="utf-8")

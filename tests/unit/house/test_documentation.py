@@ -69,6 +69,12 @@ def test_variables_are_documented() -> None:
     assert all(f"`{name}`" in text for name in validate.VARIABLES)
 
 
+def test_readme_fits_a_screen() -> None:
+    """Galaxy and a terminal show it as it is written."""
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert not [f"README.md:{at}: {len(line)} columns" for at, line in enumerate(lines, 1) if len(line) > 160]
+
+
 @pytest.mark.parametrize("stage", WHAT)
 def test_every_check_is_in_the_readme_of_its_role(stage: str) -> None:
     text = (ROOT / "roles" / stage / "README.md").read_text(encoding="utf-8")
