@@ -297,7 +297,7 @@ def test_html_shows_the_verdict_the_cause_and_the_way_on() -> None:
 
 def test_html_is_one_file_and_runs_nothing() -> None:
     page = Page(render_html(report(record("fabric", FAIL, facts=HCAS))))
-    beside = r"#.*|stages/[a-z_]+\.jsonl|facts/[a-z_]+/(cluster\.json)?|report\.(json|xml|prom)"
+    beside = r"#.*|stages/[a-z_]+\.jsonl|facts/[a-z_]+/(cluster\.json)?|report\.(json|xml|prom|md)"
     assert {link for link in page.links if not re.fullmatch(beside, link)} == {address_of(FAIL.check)}
     assert not {"script", "link", "img", "iframe", "object", "form"} & set(page.tags)
     text = render_html(report())
