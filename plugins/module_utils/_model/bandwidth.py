@@ -45,6 +45,8 @@ class RdmaPod:
     :ivar cause: kind of that error (see _check/bandwidth/causes.py)
     """
 
+    ONCE = ("fabric", "rail", "node")
+
     fabric: str
     node: str
     name: Subdomain

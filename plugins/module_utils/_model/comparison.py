@@ -59,6 +59,8 @@ class FabricBandwidth:
     :ivar measured: measurements that gave a figure; of those that did not, see the stage
     """
 
+    ONCE = ("fabric",)
+
     fabric: str
     measured: Count
     worst: Gbps

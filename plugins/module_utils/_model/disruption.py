@@ -67,6 +67,8 @@ class MachinePool:
     :ivar message: of the condition that says that it is degraded
     """
 
+    ONCE = ("name",)
+
     name: ObjectName
     selector: typing.Optional[LabelSelector] = None
     paused: bool = False

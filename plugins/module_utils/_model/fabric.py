@@ -86,6 +86,8 @@ class SeenSubnet:
     :ivar barrier: of a port that could not be asked, why; None when nothing stands in the way
     """
 
+    ONCE = ("rdma_device", "port")
+
     rdma_device: RdmaDevice
     port: PortNumber
     master: typing.Optional[SubnetManager] = None
@@ -271,6 +273,8 @@ class SeenTopology:
     :ivar topology: None: see ``error``; then links and counters were not read either
     :ivar managers: None when the port was not asked for them; so for the others
     """
+
+    ONCE = ("rdma_device", "port")
 
     rdma_device: RdmaDevice
     port: PortNumber

@@ -57,6 +57,8 @@ class Setting:
     :ivar read_only: the firmware takes no other value
     """
 
+    ONCE = ("name",)
+
     name: Word
     next: typing.Optional[str] = None
     current: typing.Optional[str] = None
@@ -82,6 +84,8 @@ class HcaFirmware:
     :ivar not_asked: tools that could not be asked, each with why: nothing is known by them, and nothing is wrong
     :ivar errors: of tools that were asked and failed
     """
+
+    ONCE = ("address",)
 
     address: PciAddress
     device: Word = ""

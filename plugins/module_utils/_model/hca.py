@@ -123,6 +123,8 @@ class Port:
     :ivar mtu: largest of its network interfaces, in bytes; None without one: sysfs has no file for the MTU of the port itself
     """
 
+    ONCE = ("number",)
+
     number: PortNumber
     state: typing.Optional[Word] = None
     physical_state: typing.Optional[Word] = None
@@ -211,6 +213,8 @@ class Hca:
     :ivar unread: files that are there but could not be read or understood (``ports/1/state``); their values are None, and unknown
     """
 
+    ONCE = ("name",)
+
     name: Device
     rdma_device: typing.Optional[RdmaDevice] = None
     netdevs: typing.Annotated[typing.Tuple[Netdev, ...], NETDEVS] = ()
@@ -258,6 +262,15 @@ class NodeHcas:
 
     hcas: typing.Annotated[typing.Tuple[Hca, ...], FUNCTIONS]
     errors: Messages = ()
+
+    @property
+    def functions(self) -> typing.Tuple[Hca, ...]:
+        """What is on PCI, the first of each function: one function may carry several RDMA devices."""
+        found: typing.Dict[str, Hca] = {}
+        for hca in self.hcas:
+            if hca.pci is not None:
+                found.setdefault(hca.pci.address, hca)
+        return tuple(found.values())
 
     def at(self, address: typing.Optional[str]) -> typing.Optional[Hca]:
         """The function at a PCI address; None where the node shows none there."""

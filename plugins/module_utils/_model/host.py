@@ -36,6 +36,8 @@ class MemlockProof:
     :ivar error: why there is no answer
     """
 
+    ONCE = ("fabric", "node")
+
     fabric: str
     node: Host
     pod: Namespaced = ""

@@ -23,6 +23,8 @@ class ClusterNode:
     :ivar boot_id: another one after each boot; empty when the kubelet has not said it
     """
 
+    ONCE = ("name",)
+
     name: Subdomain
     labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     ready: bool = False

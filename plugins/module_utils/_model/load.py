@@ -22,6 +22,7 @@ import typing
 
 from .boundary.form import Bound, Range
 from .errors import RdmaError
+from .once import find_second, keys_of
 from .text import kind_of, plain
 
 _MOST_OF_A_FLOAT = 10**300
@@ -120,7 +121,7 @@ def _fast(cls: typing.Any) -> Loader:
     if origin is typing.Annotated:
         return _fast_formed(*arguments[:2])
     if origin is tuple:
-        return _fast_tuple(_fast_item(arguments[0]))
+        return _fast_tuple(_fast_item(arguments[0]), keys_of(arguments[0]))
     if origin is dict:
         return _fast_dict(_fast(_key_type(arguments[0])), _fast(arguments[1]))
     if origin is None and dataclasses.is_dataclass(cls):
@@ -193,11 +194,14 @@ def _key_type(cls: typing.Any) -> typing.Any:
     return cls if typing.get_origin(cls) is typing.Annotated else str
 
 
-def _fast_tuple(load_item: Loader) -> Loader:
+def _fast_tuple(load_item: Loader, keys: typing.Tuple[str, ...]) -> Loader:
     def load_tuple(data: typing.Any) -> typing.Any:
         if not isinstance(data, (list, tuple)):
             raise TypeError
-        return tuple([load_item(item) for item in data])
+        items = tuple([load_item(item) for item in data])
+        if keys and find_second(keys, items) is not None:
+            raise ValueError
+        return items
 
     return load_tuple
 
@@ -343,7 +347,15 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: typing.List
             problems.append(LoadError(path, _seen(data), "a list"))
             return _HOLE
         items = tuple([_collect_item(arguments[0], item, f"{path}[{index}]", problems) for index, item in enumerate(data)])
-        return _HOLE if any(item is _HOLE for item in items) else items
+        if any(item is _HOLE for item in items):
+            return _HOLE
+        with contextlib.suppress(Unread):
+            number = find_second(keys_of(arguments[0]), items)
+            if number is not None:
+                about = ", ".join(keys_of(arguments[0]))
+                problems.append(LoadError(f"{path}[{number}]", "an entry about what an earlier one is about", f"one entry for each {about}"))
+                return _HOLE
+        return items
     if origin is dict:
         return _collect_dict(arguments, data, path, problems)
     if is_observed(cls):

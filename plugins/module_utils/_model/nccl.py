@@ -237,6 +237,8 @@ class TrainingPod:
     :ivar functions: what it got; None when its annotation could not be read, then ``error`` says why
     """
 
+    ONCE = ("name",)
+
     name: Subdomain
     host: Host
     node: Subdomain

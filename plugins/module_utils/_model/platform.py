@@ -76,6 +76,8 @@ class PciEvidence:
     :ivar acs: of the port above a PF; None where it has none, or can't be read (as root)
     """
 
+    ONCE = ("address",)
+
     address: PciAddress
     driver: typing.Optional[Word] = None
     sriov_total: typing.Optional[Vfs] = None

@@ -25,6 +25,8 @@ class StateVf:
     :ivar guid: as it is reported: eight bytes in hex, last byte first
     """
 
+    ONCE = ("address",)
+
     index: int
     address: PciAddress
     driver: typing.Optional[Word] = None
@@ -40,6 +42,8 @@ class StateInterface:
     :ivar link_type: IB or ETH
     :ivar admin_state: up or down; None when an older daemon does not say
     """
+
+    ONCE = ("address",)
 
     name: Interface
     address: PciAddress
@@ -79,6 +83,8 @@ class WantedInterface:
     :ivar link_type: IB or ETH; empty leaves it as it is
     """
 
+    ONCE = ("address",)
+
     address: PciAddress
     vfs_count: int
     name: Interface = ""
@@ -103,6 +109,8 @@ class NodeState:
     :ivar wanted_rdma_mode: shared, exclusive, or empty: not asked for
     :ivar rdma_mode: of the node's RDMA devices and network namespaces: shared or exclusive; empty where the daemon does not say
     """
+
+    ONCE = ("node",)
 
     node: Subdomain
     wanted: typing.Tuple[WantedInterface, ...] = ()

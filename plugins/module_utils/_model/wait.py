@@ -19,6 +19,8 @@ class SyncNode:
     :ivar allocatable: of the fabric's resource; None when the node does not offer it
     """
 
+    ONCE = ("fabric", "node")
+
     fabric: str
     node: str
     phase: typing.Literal["ready", "waiting", "failed"]

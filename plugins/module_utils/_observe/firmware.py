@@ -69,7 +69,7 @@ def read_firmware(hcas: NodeHcas, root: str = "/sys", chosen: typing.Container[s
     :param chosen: PCI addresses; empty: all
     :param every: keep all settings, not those alone that are of interest
     """
-    functions = [hca for hca in hcas.hcas if hca.pci is not None and not hca.is_virtual and (not chosen or hca.pci.address in chosen)]
+    functions = [hca for hca in hcas.functions if not hca.is_virtual and (not chosen or (hca.pci is not None and hca.pci.address in chosen))]
     tool: typing.Optional[Tool] = None
     devices = os.path.join(root, "bus/pci/devices")
     if any(_asks(hca, devices) for hca in functions):

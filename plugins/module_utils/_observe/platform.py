@@ -45,7 +45,7 @@ def read_platform(
     devices = _folder(readers, "class/iommu")
     groups = _folder(readers, "kernel/iommu_groups")
     tables = _folder(readers, "firmware/acpi/tables")
-    functions = tuple(_function(hca, readers) for hca in hcas.hcas if hca.pci)
+    functions = tuple(_function(hca, readers) for hca in hcas.functions)
     routes = sysfs.Reader(os.path.join(os.path.dirname(kernel_arguments), "net"))
     uplinks = read_uplinks(routes, readers)
     errors = (*hcas.errors, *(error for reader in (*readers, proc, driver, routes) for error in reader.errors))

@@ -97,6 +97,7 @@ def test_devices_whose_name_no_driver_makes_are_not_taken() -> None:
         (("Vfs", 0, "guid"), "x"),
         (("Vfs", 0, "pciAddress"), "../x"),
         (("mtu",), "many"),
+        (("Vfs",), [{"vfID": number, "pciAddress": "0000:3c:00.2"} for number in range(2)]),
     ],
 )
 def test_a_node_state_that_a_node_made_up_has_failed(path: typing.Tuple[typing.Any, ...], value: typing.Any) -> None:
@@ -116,6 +117,14 @@ def test_a_node_state_that_a_node_made_up_has_failed(path: typing.Tuple[typing.A
     states = [node_state(item) for item in (bad, good)]
     assert [(state.node, state.sync_status, len(state.interfaces)) for state in states] == [("worker-1", "Failed", 0), ("worker-2", "Succeeded", 1)]
     assert "SriovNetworkNodeState worker-1" in states[0].last_sync_error and states[0].last_sync_error.isprintable()
+
+
+@pytest.mark.parametrize("part", ["spec", "status"])
+def test_a_node_state_with_two_entries_about_one_function_has_failed(part: str) -> None:
+    interfaces = [{"name": name, "pciAddress": "0000:3c:00.0"} for name in ("ens1f0np0", "ens1f1np1")]
+    state = node_state({"metadata": {"name": "worker-1"}, part: {"interfaces": interfaces}})
+    assert state.sync_status == "Failed"
+    assert state.last_sync_error == f"SriovNetworkNodeState worker-1: {part} interfaces: entry 1 has the PCI address of an earlier one"
 
 
 def test_paths_of_a_bmc_stay_on_that_bmc() -> None:

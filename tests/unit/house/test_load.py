@@ -299,3 +299,33 @@ def test_no_item_of_what_is_too_much_is_looked_at(way: typing.Callable[..., typi
 )
 def test_what_is_within_its_limits_loads_alike(data: typing.Any) -> None:
     assert same(Bounded, data)[0] == "loaded"
+
+
+@dataclasses.dataclass(frozen=True)
+class Bay:
+    """One for each number on each rack."""
+
+    ONCE = ("rack", "leaf.count")
+
+    rack: str
+    leaf: typing.Optional[Leaf] = None
+
+
+def test_two_entries_about_one_thing_are_refused_with_their_place() -> None:
+    def bays(*entries: typing.Tuple[str, typing.Optional[int]]) -> typing.Any:
+        return [{"rack": rack, "leaf": None if count is None else {"name": "x", "count": count}} for rack, count in entries]
+
+    Bays = typing.Tuple[Bay, ...]
+    assert same(Bays, bays(("a", 1), ("a", 2), ("b", 1)))[0] == "loaded"
+    assert same(Bays, bays(("", None), ("", None)))[0] == "loaded", "what is about nothing that is known contradicts nothing"
+    assert same(Bays, bays(("a", 1), ("b", 1), ("a", 1)))[2:] == (
+        "here[2]",
+        "an entry about what an earlier one is about",
+        "one entry for each rack, leaf.count",
+    )
+
+
+def test_a_node_that_shows_one_function_twice_is_an_error_of_this_node_alone() -> None:
+    hca = to_data(Hca("mlx5_0", "mlx5_0", (), PciFunction("0000:0c:00.0", "15b3", "1021", "0207")))
+    seen = load(typing.Dict[str, ObservedHcas], {"a": {"value": {"hcas": [hca, hca]}}, "b": {"value": {"hcas": [hca]}}}, "hcas")
+    assert seen["b"].value is not None and seen["a"].value is None and "an entry about what an earlier one is about" in seen["a"].error

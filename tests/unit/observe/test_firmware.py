@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import HcaFirmware, Said, Setting
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import firmware, sysfs
 from ansible_collections.linerate.rdma.tests.unit.firmware_node import ADDRESSES, FirmwareNode
-from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import add_igb, add_infiniband_vfs
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import add_igb, add_infiniband_vfs, guid
 
 FIRST, SECOND = ADDRESSES[:2]
 
@@ -33,6 +33,11 @@ def test_without_tools_sysfs_says_what_runs(node: FirmwareNode) -> None:
     assert (hcas[0].running, hcas[0].psid) == (Said("28.42.1000", "sysfs"), Said("MT_0000000838", "sysfs")) and hcas[0].device == "1021"
     assert (hcas[0].stored, hcas[0].settings, hcas[0].settings_from, hcas[0].errors) == (None, (), "", ())
     assert hcas[0].not_asked == ("no devlink", "no mstconfig")
+
+
+def test_a_function_with_two_rdma_devices_is_asked_once(node: FirmwareNode) -> None:
+    node.tree.rdma(f"devices/pci{FIRST[:7]}/{FIRST}", "mlx5_99", guid(1, 99))
+    assert [hca.address for hca in seen(node)] == list(ADDRESSES)
 
 
 @pytest.mark.parametrize("version", ["4.21.0", "4.31.0"])

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas, PcieLink, Sriov, VfAdministration
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import platform, sysfs
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import (
     SIX_HCAS,
@@ -227,6 +227,16 @@ def test_two_ports_of_one_device_have_their_own_interfaces(tree: Tree) -> None:
     (hca,) = read(tree).hcas
     assert [(netdev.name, netdev.port) for netdev in hca.netdevs] == [("ib0", 1), ("ib0.8001", 1), ("renamed-by-it", 2)]
     assert [port.mtu for port in hca.ports] == [4092, 2044]
+
+
+def test_a_function_with_two_rdma_devices_is_two_hcas_and_one_function(tree: Tree) -> None:
+    folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021")
+    for index in range(2):
+        tree.rdma(folder, f"mlx5_{index}", guid(1, index))
+    node = read(tree)
+    assert [hca.name for hca in node.hcas] == ["mlx5_0", "mlx5_1"] and [hca.name for hca in node.functions] == ["mlx5_0"]
+    seen = platform.read_platform([str(tree.root)], node, str(tree.root / "cmdline"))
+    assert [function.address for function in seen.functions] == ["0000:3c:00.0"]
 
 
 def test_two_hcas_with_one_description(tree: Tree) -> None:

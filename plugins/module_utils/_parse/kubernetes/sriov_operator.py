@@ -12,11 +12,13 @@ from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.disruption import LabelSelector, NodePool, OperatorSettings
 from ..._model.olm import Stay
+from ..._model.once import find_second, keys_of
 from ..._model.sriov_operator import NodeState, OperatorInstallation, Policy, StateInterface, StateVf, SupportedNic, VfGroup, WantedInterface
 from .core import workload
 from .resource import Resource, ResourceError, items_of, known, mapping_at, name_of, number_of, selector_of, text_at, text_of, texts_of, title_of
 from .tenancy import UNPROVEN, release_of
 
+_Item = typing.TypeVar("_Item")
 #: with what the operator's annotations of nodes, node states and pools begin
 STATE_ANNOTATIONS = "sriovnetwork.openshift.io/"
 
@@ -40,8 +42,8 @@ def _state(resource: Resource, name: str) -> NodeState:
     annotations = mapping_at(resource, "metadata", "annotations")
     return NodeState(
         node=name,
-        wanted=tuple(_wanted(item, what) for item in items_of(mapping_at(resource, "spec"), "interfaces", what)),
-        interfaces=tuple(_interface(item, what) for item in items_of(status, "interfaces", what)),
+        wanted=_each_once([_wanted(item, what) for item in items_of(mapping_at(resource, "spec"), "interfaces", what)], f"{what}: spec interfaces"),
+        interfaces=_each_once([_interface(item, what) for item in items_of(status, "interfaces", what)], f"{what}: status interfaces"),
         sync_status=text_at(WORD, status, "syncStatus", what),
         last_sync_error=str(status.get("lastSyncError") or ""),
         current_state=text_at(WORD, annotations, f"{STATE_ANNOTATIONS}current-state", what),
@@ -50,6 +52,17 @@ def _state(resource: Resource, name: str) -> NodeState:
         wanted_rdma_mode=text_at(WORD, mapping_at(resource, "spec", "system"), "rdmaMode", what),
         rdma_mode=text_at(WORD, mapping_at(status, "system"), "rdmaMode", what),
     )
+
+
+def _each_once(items: typing.Sequence[_Item], what: str) -> typing.Tuple[_Item, ...]:
+    """The functions of a list.
+
+    :raises ResourceError: two entries have one PCI address
+    """
+    number = find_second(keys_of(type(items[0])), items) if items else None
+    if number is not None:
+        raise ResourceError(f"{what}: entry {number} has the PCI address of an earlier one")
+    return tuple(items)
 
 
 def _wanted(item: Resource, what: str) -> WantedInterface:
@@ -100,7 +113,7 @@ def _interface(item: Resource, what: str) -> StateInterface:
         mtu=_number_at(item, "mtu", what),
         total_vfs=number_of(item.get("totalvfs", 0), f"{what}: totalvfs"),
         vfs_count=number_of(item.get("numVfs", 0), f"{what}: numVfs"),
-        vfs=tuple(_function(vf, what) for vf in items_of(item, "Vfs", what)),
+        vfs=_each_once([_function(vf, what) for vf in items_of(item, "Vfs", what)], f"{what}: Vfs"),
         eswitch_mode=text_at(WORD, item, "eSwitchMode", what) or None,
         admin_state=text_at(WORD, item, "linkAdminState", what) or None,
     )
