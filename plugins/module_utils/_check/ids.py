@@ -131,7 +131,7 @@ WHAT = {
         "stuck",
         "sync",
     ),
-    "host": ("cluster_policy", "containerd", "gpudirect", "memlock", "memlock_limit"),
+    "host": ("cluster_policy", "containerd", "gpudirect", "kernel_arguments", "memlock", "memlock_limit"),
     "bandwidth": ("cleanup", "coverage", "fleet", "floor", "layer", "link", "measured", "pod", "rounds", "routing", "rping", "suspect", "sweep", "trend"),
     "compare": ("advice", "choice", "figures", "scaling"),
     "training": ("channels", "gpu_direct", "hcas", "log", "oob", "problem", "rails", "ranks", "transport", "version"),

@@ -173,6 +173,8 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "runtimes": OfNodes("containerd", key="limit"),
         "platforms": PLATFORM,
         "policies": OfCluster("cluster_policy", "policies"),
+        # by which nodes of a MachineConfigPool get their kernel arguments
+        "applied": OfCluster("applied", "applied"),
         "check_mode": OfRun("check_mode"),
         "by_pods": BY_PODS,
     },

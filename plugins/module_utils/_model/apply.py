@@ -9,6 +9,8 @@ import typing
 
 #: reasons for which a namespace of the collection stays: objects of others are in it, or nobody knows
 FOREIGN, UNREAD = "Foreign", "Unread"
+#: actions of an object that the API server took
+TAKEN = ("created", "changed", "unchanged")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -375,7 +375,7 @@ def test_without_virtual_functions_nobody_misses_the_sriov_operator() -> None:
 
 
 def test_a_network_without_rdma_is_measured_by_tcp_and_only_far_below_its_best_is_too_low() -> None:
-    intent = intent_of(made("macvlan"))
+    intent = intent_of(made("macvlan", ipam={"type": "whereabouts", "range": "10.0.0.0/24"}))
     pods = tuple(RdmaPod("macvlan", name, "pod", "training", interface="net1", address="10.0.0.1") for name in ("a", "b"))
 
     def judge(intent: Intent, low: float) -> typing.Tuple[Finding, ...]:

@@ -47,8 +47,8 @@ def bios(jobs: typing.Optional[typing.Tuple[BiosJob, ...]] = (), lockdown: bool 
     return dataclasses.replace(said, identity=IDENTITY)
 
 
-def told(answer: typing.Union[NodeBios, str], wishes: typing.Optional[BiosWishes] = None, **evidence_of: typing.Any) -> typing.Tuple[Finding, ...]:
-    """Findings of a node with that BMC.
+def told(answer: typing.Union[NodeBios, str, None], wishes: typing.Optional[BiosWishes] = None, **evidence_of: typing.Any) -> typing.Tuple[Finding, ...]:
+    """Findings of a node with that BMC; None: the inventory names none.
 
     :param evidence_of: what the node shows of each function
     """
@@ -56,7 +56,7 @@ def told(answer: typing.Union[NodeBios, str], wishes: typing.Optional[BiosWishes
     observed = ObservedBios(error=answer) if isinstance(answer, str) else ObservedBios(answer)
     functions = tuple(proof(hca, **evidence_of) for hca in node.hcas if hca.pci)
     intent = Intent(world.intent().fabrics, cluster=ClusterIntent(bios=wishes or BiosWishes()))
-    return platforms(intent=intent, functions=functions, bioses={"worker-1": observed})
+    return platforms(intent=intent, functions=functions, bioses={"worker-1": observed} if answer is not None else {})
 
 
 def about(findings: typing.Sequence[Finding], subject: str) -> typing.List[Finding]:
@@ -129,6 +129,14 @@ def test_a_bios_that_says_off_where_functions_are_proven_warns() -> None:
     assert (said.subject, said.status) == ("worker-1 BMC sriov", "warn") and judge(findings).open
     # what not every BIOS has is nothing to be warned of
     assert {finding.status for finding in about(told(bios(sriov=None)), "worker-1 BMC")} == {"pass"}
+
+
+@pytest.mark.parametrize("answer", [None, "failed: the BMC of worker-1: nothing answers."])
+@pytest.mark.parametrize(("proof", "status"), [({}, "warn"), (ALL_OPEN, "unknown")])
+def test_a_wish_for_what_vfs_need_is_known_by_the_node_or_by_its_bmc(answer: typing.Optional[str], proof: typing.Any, status: str) -> None:
+    (said,) = about(told(answer, BiosWishes(sriov=True), **proof), "worker-1 BMC")
+    assert (said.status, said.measured) == (status, "no answer" if answer else "no BMC")
+    assert ("rdma_bmc_address" in said.remedy) == (answer is None)
 
 
 def test_a_bmc_without_an_answer_warns_where_the_node_proves_it() -> None:

@@ -269,6 +269,36 @@ def test_a_pair_that_others_speak_for_is_not_to_be_measured_with_more_first() ->
     assert finding.remedy.startswith("See bandwidth.suspect for the end at fault")
 
 
+@pytest.mark.parametrize(("count", "said"), [(8, ""), (4, "It is of 4 queue pairs, and 8 were asked for (pods.queue_pairs)."), (None, "an unknown number of")])
+def test_a_figure_of_other_queue_pairs_than_the_intent_s_is_no_measurement(count: typing.Optional[int], said: str) -> None:
+    (fabric,) = intent().fabrics
+    wanted = Intent((dataclasses.replace(fabric, pods=dataclasses.replace(fabric.pods, queue_pairs=8)),))
+    given = facts(pair("a", "b", queue_pairs=count), pair("b", "a", queue_pairs=8))
+    finding = found(given, "measured", AB, wanted)
+    assert finding.status == ("unknown" if said else "pass") and said in (finding.why or "")
+
+
+@pytest.mark.parametrize(
+    ("ipam", "expected"),
+    [
+        ({}, ""),
+        ({"range": "10.1.0.0/24"}, "an address of 10.1.0.0/24"),
+        ({"range_start": "10.0.0.2"}, "an address of 10.0.0.0/24, 10.0.0.2"),
+        ({"range": "fd00::/64"}, "an address of fd00::/64"),
+        ({"type": "nv-ipam", "range": "10.1.0.0/24", "pool": {"name": "p", "per_node_block_size": 8}}, "an address of 10.1.0.0/24"),
+        # stage validate says what is wrong with it
+        ({"range": "10.0.0.0"}, ""),
+    ],
+)
+def test_a_pod_has_an_address_of_the_range(ipam: typing.Dict[str, typing.Any], expected: str) -> None:
+    wanted = intent({"ipam": {"type": "whereabouts", "range": "10.0.0.0/24", **ipam}})
+    finding = found(facts(), "pod", "compute a", wanted)
+    assert finding.status == ("fail" if expected else "pass"), finding
+    if expected:
+        assert (finding.measured, finding.expected) == ("net1 10.0.0.1", expected) and "none that ipam of the intent hands out" in finding.why
+        assert "run stage network again" in finding.remedy
+
+
 def test_iterations_may_be_told_of_each_queue_pair_or_of_all() -> None:
     (fabric,) = intent().fabrics
     wanted = Intent((dataclasses.replace(fabric, pods=dataclasses.replace(fabric.pods, iterations=5000)),))

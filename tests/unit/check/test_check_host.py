@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.host import check as host
 from ansible_collections.linerate.rdma.plugins.module_utils._check.host import gpudirect
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
+from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ClusterPolicies, MemlockProof, ObservedText
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
@@ -324,3 +325,33 @@ def test_gpudirect_is_told_of_its_node_and_begins_with_a_version(way: str, gpu: 
 def test_an_answer_beside_an_error_says_nothing_of_gpudirect() -> None:
     observed = ObservedPlatform(NodePlatform("6.8.0", "x86_64", gpu=OPEN), "the module was killed")
     assert [item.status for item in gpudirect.check("a", HostNeeds(gpudirect="auto"), observed)] == ["unknown"]
+
+
+ARGUMENTS = ("iommu=pt", "intel_iommu=on")
+MACHINE_CONFIG = AppliedObject("MachineConfig", "99-worker-linerate-kernel-arguments", action="created")
+
+
+def node(*arguments: str) -> ObservedPlatform:
+    return ObservedPlatform(NodePlatform("6.12.95", "x86_64", kernel_arguments=arguments))
+
+
+@pytest.mark.parametrize(
+    ("seen", "applied", "status", "measured", "why"),
+    [
+        (node(*ARGUMENTS, "quiet"), (), "pass", "runs with all of them", ""),
+        (node("iommu=pt"), (), "fail", "without intel_iommu=on", "The kernel of the node was booted without them, and this run applied"),
+        (node("iommu=pt"), (MACHINE_CONFIG,), "pass", "MachineConfig 99-worker-linerate-kernel-arguments; see network.roll", ""),
+        (node("iommu=pt"), (dataclasses.replace(MACHINE_CONFIG, action="refused"),), "fail", "without intel_iommu=on", "applied no MachineConfig"),
+        (node("iommu=pt"), (dataclasses.replace(MACHINE_CONFIG, name="99-worker-linerate-memlock"),), "fail", "without intel_iommu=on", ""),
+        (ObservedPlatform(error="ssh: timeout"), (), "unknown", "not read", "ssh: timeout"),
+        (ObservedPlatform(NodePlatform("6.12.95", "x86_64")), (), "unknown", "not read", "its kernel arguments could not be read"),
+    ],
+)
+def test_kernel_arguments_are_those_that_the_node_runs_with_or_a_machine_config_brings(
+    seen: ObservedPlatform, applied: typing.Any, status: str, measured: str, why: str
+) -> None:
+    given = host.Facts(("a",), platforms={"a": seen}, applied=applied)
+    (found,) = [item for item in host.check(intent(None, kernel_arguments=ARGUMENTS), given) if item.check == "host.kernel_arguments"]
+    assert (found.subject, found.status, found.measured, found.expected) == ("a", status, measured, "iommu=pt intel_iommu=on")
+    assert why in (found.why or "") and ("platform_settle: true" in (found.remedy or "")) == (status == "fail")
+    assert "host.kernel_arguments" not in {item.check for item in host.check(intent(None), given)}

@@ -362,3 +362,30 @@ def test_pods_have_the_pod_network_without_any_object() -> None:
 def test_a_pool_that_was_to_roll_did_or_is_not_known(changes: typing.Dict[str, typing.Any], status: typing.List[str]) -> None:
     plan = dataclasses.replace(PLAN, pools=(PoolPlan("worker", ("worker-1",), 1, 1, "", machines=True),))
     assert [found for _check, _subject, found in told(dataclasses.replace(FACTS, plan=plan, **changes), (STORAGE,), "network.roll")] == status
+
+
+@pytest.mark.parametrize(
+    ("cluster", "fabric", "made", "said"),
+    [
+        ({"node_pool": {"max_unavailable": 1}}, {}, "SriovNetworkPoolConfig", "rdma_cluster.node_pool asks for it"),
+        ({"host": {"kubelet": {"cpu_manager_policy": "static"}}}, {}, "KubeletConfig", "rdma_cluster.host.kubelet asks for it"),
+        ({"host": {"memlock": {"by": "machine_config", "limit_gib": 8}}}, {}, "MachineConfig", "rdma_cluster.host.memlock asks for it"),
+        ({}, {"ipam": {"type": "nv-ipam", "range": "10.0.0.0/24", "pool": {"name": "p", "per_node_block_size": 8}}}, "IPPool p", "ipam.pool of fabric storage"),
+        ({}, {"network": {"name": "net", "namespace": "other", "pod_security": {"enforce": "privileged", "reason": "IPC_LOCK"}}}, "Namespace other", "pod_sec"),
+    ],
+)
+def test_an_object_that_the_intent_asks_for_and_nobody_applied_fails(cluster: typing.Any, fabric: typing.Any, made: str, said: str) -> None:
+    wanted = parse_intent([{**to_data(INTENT.fabrics[0]), **fabric}], None, cluster)
+    kind, _space, name = made.partition(" ")
+
+    def of_object(applied: typing.Tuple[AppliedObject, ...], **changes: typing.Any) -> typing.List[Finding]:
+        given = dataclasses.replace(FACTS, applied=applied, **changes)
+        return [item for item in check(wanted, given) if item.check == "network.object_accepted" and item.measured == "not applied"]
+
+    (found_one,) = of_object(FACTS.applied)
+    assert (found_one.status, found_one.subject) == ("fail", made) and said in found_one.why and "no such object was handed" in found_one.why
+    assert found_one.remedy == "Run the stage again with this intent."
+    namespace = "nvidia-network-operator" if kind == "IPPool" else ""
+    assert of_object((*FACTS.applied, AppliedObject(kind, name or "any", namespace, action="created"))) == []
+    held = of_object(FACTS.applied, lint=LintFacts(held={"storage": "so"}))
+    assert bool(held) == (kind in ("KubeletConfig", "MachineConfig")), "of a fabric that is held back nothing is applied"

@@ -372,6 +372,12 @@ def test_good_waiver_passes(fabrics: typing.Any) -> None:
         ({"network_operator": {"ofed_driver": "doca3.4.0"}, "disruption": "none"}, "rdma_cluster.network_operator.ofed_driver"),
         ({"training": {"fabric": "computer"}}, "rdma_cluster.training.fabric"),
         ({"training": {"ranks": 1}}, "rdma_cluster.training.ranks"),
+        # no fabric needs a NicClusterPolicy
+        ({"network_operator": {"nv_ipam": True}}, "rdma_cluster.network_operator.nv_ipam"),
+        ({"network_operator": {"nic_feature_discovery": True}}, "rdma_cluster.network_operator.nic_feature_discovery"),
+        # each VF needs it
+        ({"bios": {"sriov": False}}, "rdma_cluster.bios.sriov"),
+        ({"bios": {"above_4g": False}}, "rdma_cluster.bios.above_4g"),
     ],
 )
 def test_wrong_cluster_is_found(fabrics: typing.Any, cluster: typing.Dict[str, typing.Any], subject: str) -> None:

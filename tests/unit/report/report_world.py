@@ -250,7 +250,7 @@ def _bandwidth(world: World) -> BandwidthFacts:
     pods, pairs = [], []
     for rail in range(world.rails):
         for node, name in enumerate(world.names):
-            address, function = f"100.64.{rail}.{node % 250}", f"0000:{0x10 + rail:02x}:00.0"
+            address, function = f"100.64.{rail}.{node % 250 + 1}", f"0000:{0x10 + rail:02x}:00.0"
             pod = RdmaPod("compute", name, f"linerate-{node}-{rail}", "training", f"mlx5_{8 + rail}", address, rate_gbps=RATE, pcie_gbps=504.1)
             pods.append(dataclasses.replace(pod, rail=rail, interface="net1", physical_function=function))
         for client, server in world.pairs():

@@ -629,6 +629,10 @@ class _Made:
     def _network(self) -> typing.Dict[typing.Any, typing.Any]:
         names, openshift = self.shape.names, not self.shape.infiniband
         applied = [AppliedObject("Namespace", "training", action="unchanged")]
+        if openshift:
+            applied.append(AppliedObject("MachineConfig", "99-worker-linerate-memlock", action="created"))
+            applied.append(AppliedObject("KubeletConfig", "linerate-worker", action="created"))
+            applied.append(AppliedObject("IPPool", "compute", "nvidia-network-operator", "compute", "created"))
         sync = []
         for fabric in self.fabrics:
             applied.append(AppliedObject("SriovNetworkNodePolicy", f"linerate-{fabric.name}", OPERATOR, fabric.name, "created"))

@@ -415,6 +415,13 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("applied",), _under("(SriovNetworkNodePolicy).", "name", "namespace"), "The collection gives the name."),
     Row(("applied",), _under("(SriovIBNetwork).", "name", "namespace"), "The collection gives the name.", on=INFINIBAND),
     Row(("applied",), _under("(SriovNetwork).", "name", "namespace"), "The collection gives the name.", on=ROCE),
+    Row(
+        ("applied",),
+        tuple(f"({kind}).{name}" for kind in ("MachineConfig", "KubeletConfig") for name in ("name", "namespace", "fabric")),
+        "The collection gives the name, and that it was taken counts, whosever it is.",
+        on=ROCE,
+    ),
+    Row(("applied",), ("(IPPool).fabric",), "The pool has its own name, by which it is known.", on=ROCE),
     Row(("applied",), ("*.refusal", "*.reason"), "The API server took the object."),
     Row(("applied",), ("*.warnings",), "The API server took the object; what it warns of is told."),
     Row(("applied.leftovers",), ("objects",), "Another intent may need what is left.", warns=True),
@@ -595,9 +602,10 @@ ROWS: typing.Tuple[Row, ...] = (
     # what pods do
     Row(
         ("bandwidth",),
-        _under("pods[].", "name", "namespace", "address", "pci", "interface", "physical_function", "cpus", "binding", "far_cpus", "cause"),
+        _under("pods[].", "name", "namespace", "pci", "interface", "physical_function", "cpus", "binding", "far_cpus", "cause"),
         "The measurement went through the pod, and is judged.",
     ),
+    Row(("bandwidth",), ("pods[].address",), "Which address of the range a pod has does not matter; what was measured over it counts.", ("unread", *OTHER)),
     Row(("bandwidth",), ("pods[].rate_gbps",), "What the HCA's link can do is looked up on the node."),
     Row(("bandwidth",), ("pods[].pcie_gbps",), "More than it takes.", ("more",)),
     Row(("bandwidth",), ("plans",), "How long it takes is for the reader."),

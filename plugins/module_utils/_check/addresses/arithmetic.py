@@ -40,6 +40,23 @@ def pool_of(ipam: Ipam) -> typing.Union[Pool, Blocks]:
     return parse_networks(ipam.range, wanted.per_node_network_prefix or 0, wanted.gateway_index, ipam.exclude)
 
 
+def outside_of(fabric: Fabric, address: typing.Optional[str]) -> str:
+    """Return the range that a pod's address is not of; empty where it is of it, where there is none, and where stage validate refuses the range.
+
+    :param address: of a pod on the network of the fabric; None where it is not known
+    """
+    if fabric.ipam is None or not address:
+        return ""
+    try:
+        inside = pool_of(fabric.ipam).spans(address)
+    except RangeError:
+        return ""
+    ends = [end for end in (fabric.ipam.range_start, fabric.ipam.range_end) if end is not None]
+    if inside:
+        return ""
+    return f"{fabric.ipam.range}, {' to '.join(ends)}" if ends else fabric.ipam.range
+
+
 def needed_on_a_node(fabric: Fabric) -> int:
     """Addresses that the pods of one node may take at once: one for each VF, or for each pod."""
     return pods_on_a_node(fabric)

@@ -28,6 +28,7 @@ from ..._schedule.evidence import Evidence, weigh
 from ..._schedule.layers import chosen, every
 from ..._schedule.measurements import by_links, everybody
 from ..._schedule.ways import Ways
+from ..addresses.arithmetic import outside_of
 from ..controllers.image_pull import explain, of_pods
 from ..fleet.hcas_of_fabric import Membership, resolve
 from ..fleet.line_rates import LineRates, line_rates
@@ -380,11 +381,23 @@ def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
     if pod.device is None and carries_rdma(fabric):
         why, remedy = cause_of("no_device", fabric)
         return Finding("bandwidth.pod", subject, FAIL, f"{pod.name}: no RDMA device on {pod.interface or 'its interface'}", expected, why, remedy)
+    outside = outside_of(fabric, pod.address)
+    if outside:
+        remedy = (
+            f"See which attachment the pod has (kubectl -n {pod.namespace} get pod {pod.name} -o yaml, its network-status), and run stage network again: "
+            "another tool may keep another range in it."
+        )
+        return Finding("bandwidth.pod", subject, FAIL, f"{pod.interface} {pod.address}", f"an address of {outside}", _OUTSIDE, remedy)
     if pod.device is None:
         return ok("bandwidth.pod", subject, f"{pod.interface} {pod.address}, no RDMA device: TCP is measured", "a pod with an address on the network")
     rate = f"{pod.rate_gbps:g} Gb/s port" if pod.rate_gbps is not None else "port rate not known"
     measured = f"{pod.device} on {pod.interface} {pod.address}, {rate}" + (f", {pod.binding}" if pod.binding else "")
     return ok("bandwidth.pod", subject, measured, expected)
+
+
+_OUTSIDE = (
+    "The pod is on the network, and its address is none that ipam of the intent hands out: what was measured has other addresses than the intent asks for."
+)
 
 
 def _coverage(

@@ -146,6 +146,8 @@ class Ground:
         if amount is not None:
             return self._doubt(pair, amount.message_bytes, amount.iterations, "more queue pairs", "more queue pairs")
         wanted = self.fabric.pods
+        if pair.average_gbps is not None and pair.transport == "RDMA" and wanted.queue_pairs not in (None, pair.queue_pairs):
+            return f"It is of {pair.queue_pairs or 'an unknown number of'} queue pairs, and {wanted.queue_pairs} were asked for (pods.queue_pairs)."
         return self._doubt(pair, wanted.message_bytes, wanted.iterations, "pods.message_bytes", "pods.iterations")
 
     def doubt_wider(self, pair: PairResult) -> str:

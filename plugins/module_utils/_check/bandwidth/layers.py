@@ -140,7 +140,7 @@ def _as_pair(pair: PairLayers, step: LayerStep) -> PairResult:
 def _doubted(ground: Ground, pair: PairLayers, step: LayerStep) -> LayerStep:
     """The step without a figure that is no measurement."""
     wanted = wider(ground.fabric, pair.more_than) if pair.more_than is not None else None
-    shown = dataclasses.replace(_as_pair(pair, step), queue_pairs=wanted.queue_pairs if wanted else None)
+    shown = dataclasses.replace(_as_pair(pair, step), queue_pairs=wanted.queue_pairs if wanted else ground.fabric.pods.queue_pairs)
     doubt = ground.doubt(shown, pair.more_than)
     return LayerStep(step.layer, step.client, step.server, why=f"{gbps(step.average_gbps or 0.0)} is no measurement. {doubt.rstrip('.')}") if doubt else step
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.apply import TAKEN, AppliedObject
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.host import ClusterPolicies, MemlockProof, ObservedText
 from ..._model.host_intent import Memlock
@@ -29,6 +30,7 @@ class Facts:
     :ivar runtimes: LimitMEMLOCK of containerd's unit on each node, as systemctl prints it; nobody looks where a MachineConfig sets it
     :ivar check_mode: no pod was started
     :ivar by_pods: names of the nodes that are reached by observers
+    :ivar applied: what became of each object of stage network
     """
 
     nodes: typing.Tuple[str, ...] = ()
@@ -38,6 +40,7 @@ class Facts:
     runtimes: typing.Dict[str, ObservedText] = dataclasses.field(default_factory=dict)
     check_mode: bool = False
     by_pods: typing.Tuple[str, ...] = ()
+    applied: typing.Tuple[AppliedObject, ...] = ()
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -48,6 +51,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         findings += gpudirect.check(name, intent.cluster.host, facts.platforms.get(name, ObservedPlatform(error="was not asked")), facts.by_pods)
     if intent.cluster.host.gpudirect == "peermem":
         findings.insert(0, _policy(facts, bool(findings) and all(finding.status == PASS for finding in findings)))
+    findings += _kernel_arguments(intent.cluster.host.kernel_arguments, facts)
     if memlock is None:
         return (*findings, ok("host.memlock_limit", "rdma_cluster.host.memlock", "the intent asks for no limit of locked memory", "what the intent asks for"))
     findings.append(_limit(memlock))
@@ -62,6 +66,28 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         remedy = "Remove rdma_cluster.host.memlock, or give a fabric rdma: true."
         findings.append(Finding("host.memlock", "fabrics", UNKNOWN, "no RDMA fabric", _expected(memlock), why, remedy))
     return tuple(findings)
+
+
+def _kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typing.Iterator[Finding]:
+    """Judge each node by what it was seen to run with, or by the MachineConfig that brings it, whose roll stage network has judged."""
+    check_id, expected = "host.kernel_arguments", " ".join(wanted)
+    made = [item for item in facts.applied if item.kind == "MachineConfig" and item.name.endswith("-kernel-arguments") and item.action in TAKEN]
+    for name in facts.nodes if wanted else ():
+        seen = facts.platforms.get(name, ObservedPlatform(error="was not asked"))
+        runs = seen.value.kernel_arguments if seen.value is not None and seen.error is None else None
+        missing = [argument for argument in wanted if argument not in (runs or ())]
+        if runs is not None and not missing:
+            yield ok(check_id, name, "runs with all of them", expected)
+        elif made:
+            yield ok(check_id, name, f"MachineConfig {made[0].name}; see network.roll", expected)
+        elif runs is None:
+            why = f"How the node was booted is not known: {seen.error or 'its kernel arguments could not be read'}."
+            remedy = answers.remedy(name, facts.by_pods, "/proc/cmdline")
+            yield Finding(check_id, name, UNKNOWN, "not read", expected, why, remedy)
+        else:
+            why = "The kernel of the node was booted without them, and this run applied no MachineConfig that brings them."
+            remedy = "Run with platform_settle: true, which sets them before the reset, or set them in the boot loader. On OpenShift run stage network."
+            yield Finding(check_id, name, FAIL, f"without {' '.join(missing)}", expected, why, remedy)
 
 
 def proven(intent: Intent) -> typing.Tuple[Fabric, ...]:

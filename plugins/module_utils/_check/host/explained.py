@@ -59,6 +59,17 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         ),
         remedy=("DMA-BUF: `spec.driver.kernelModuleType: open` in the ClusterPolicy. nvidia-peermem: `spec.driver.rdma.enabled: true` and DOCA-OFED."),
     ),
+    "host.kernel_arguments": Explanation(
+        means="A node was booted without kernel arguments that the intent asks for, and no MachineConfig brings them.",
+        measured="`/proc/cmdline` of the node against `rdma_cluster.host.kernel_arguments`, and the MachineConfig that stage network applies.",
+        causes=(
+            "The run had no `platform_settle: true`, and the node is of no MachineConfigPool.",
+            "Somebody took them out of the boot loader.",
+            "The node could not be asked (unknown).",
+        ),
+        look=("cat /proc/cmdline", "kubectl get machineconfigs"),
+        remedy="Run site.yml with `platform_settle: true`, which sets them and resets node after node; or set them in the boot loader of the node.",
+    ),
     "host.memlock": Explanation(
         means=(
             "A pod may lock less memory than the intent asks for, so a job that registers more fails with `Cannot allocate memory`, or NCCL falls back to TCP."

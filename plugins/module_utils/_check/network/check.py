@@ -8,7 +8,7 @@ import dataclasses
 import typing
 
 from ..._model.addresses import AddressFacts
-from ..._model.apply import AppliedObject, Leftovers
+from ..._model.apply import TAKEN, AppliedObject, Leftovers
 from ..._model.disruption import DisruptionPlan
 from ..._model.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, ok
 from ..._model.host import KubeletStand, Roll
@@ -19,6 +19,7 @@ from ..._parse.kubernetes.refusal import explain, unknown_fields
 from ..addresses import in_use as ipam
 from .disruption import machine_config
 from .disruption import sriov as plan
+from .wished import find_unapplied
 
 _POLICY, _ATTACHMENT = "network.policy_accepted", "network.attachment_accepted"
 _CHECKS = {
@@ -84,6 +85,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_lint_read(facts.lint), *facts.lint.findings]
     findings += plan.findings(intent.cluster, facts.plan, facts.nodes)
     findings += [_shared(item) for item in facts.applied if not item.fabric]
+    findings += find_unapplied(intent, facts.applied, {*facts.lint.held, *facts.unmade})
     findings += machine_config.findings(facts.rolls, facts.roll_error)
     findings += machine_config.not_rolled(facts.plan, facts.rolls) if not facts.unwritten and not facts.roll_error else ()
     findings += machine_config.kubelet(facts.kubelet, facts.unwritten) if intent.cluster.host.kubelet is not None else ()
@@ -158,12 +160,12 @@ def _leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
 
 def _judge(item: AppliedObject, check_id: str, subject: str) -> Finding:
     expected = "accepted by the API server and its webhooks"
-    dropped = unknown_fields(item.warnings) if item.action in ("created", "changed", "unchanged") else ()
+    dropped = unknown_fields(item.warnings) if item.action in TAKEN else ()
     if dropped:
         cause = explain("; ".join(item.warnings))
         why, remedy = cause if cause is not None else ("", "")
         return Finding(check_id, subject, FAIL, f"{item.action} without {', '.join(dropped)}", expected, why, remedy)
-    if item.action in ("created", "changed", "unchanged"):
+    if item.action in TAKEN:
         return ok(check_id, subject, item.action + (f"; warned: {'; '.join(item.warnings)}" if item.warnings else ""), expected)
     if item.action == "unjudged":
         why = "Check mode: what the object needs is not there yet, so the API server could not judge it."

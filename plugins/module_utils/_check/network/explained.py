@@ -282,6 +282,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "Another tool owns a field with another value.",
             "The user may not write it.",
             "A finding `network.lint_*` held the fabric back.",
+            "The intent was changed after the objects had been applied.",
         ),
         look=(
             "kubectl api-resources",

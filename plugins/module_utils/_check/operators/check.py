@@ -109,7 +109,7 @@ def _definitions(intent: Intent, seen: OperatorFacts) -> typing.List[Finding]:
 
 def _installation(cluster: ClusterIntent, seen: OperatorFacts) -> typing.List[Finding]:
     found = seen.installations
-    expected = f"one, in namespace {seen.namespace}"
+    expected = f"one, in namespace {cluster.operator_namespace or seen.namespace}"
     measured = "; ".join(f"{item.deployment.namespace}/{item.deployment.name} ({item.origin}, {item.version or 'no version'})" for item in found) or "none"
     if not found:
         why = "No Deployment in the cluster runs the SR-IOV network operator."
@@ -121,7 +121,7 @@ def _installation(cluster: ClusterIntent, seen: OperatorFacts) -> typing.List[Fi
         remedy = "Remove one: helm uninstall, or sriovNetworkOperator.enabled=false in NVIDIA's chart."
         return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
     one = found[0]
-    if one.deployment.namespace != seen.namespace:
+    if one.deployment.namespace != (cluster.operator_namespace or seen.namespace):
         why = "The operator obeys only policies in its own namespace."
         remedy = f"Remove rdma_cluster.operator_namespace, or set it to {one.deployment.namespace}."
         return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]

@@ -127,18 +127,20 @@ def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typi
     :param ari: whether all functions of the node have it on
     """
     subject, expected = f"{name} BMC", "a BIOS as wanted"
+    # what VFs need and the intent asks for is to be known, by the BMC or by the node
+    unread: Status = UNKNOWN if {key for key in wishes if key in _NEEDED} - proven(findings, ari) else WARN
     if said is None:
         if wishes:
             why = f"rdma_cluster.bios asks for {', '.join(wishes)}, and the inventory names no BMC of the node."
             remedy = "Give the node rdma_bmc_address with user and password, or leave rdma_cluster.bios out."
-            yield Finding("platform.bios", subject, WARN, "no BMC", expected, why, remedy)
+            yield Finding("platform.bios", subject, unread, "no BMC", expected, why, remedy)
         return
     if said.verdict is not None:
         yield _of_identity(subject, said.bios, said.verdict)
         if said.verdict.refused:
             return
     if said.error:
-        yield Finding("platform.bios", subject, WARN, "no answer", expected, f"{said.error}.", "Do what is said there; the node alone is judged.")
+        yield Finding("platform.bios", subject, unread, "no answer", expected, f"{said.error}.", "Do what is said there; the node alone is judged.")
         return
     told_of = {"iommu" if finding.check == "platform.iommu" else "sriov" for finding in findings if finding.check in _TELLING and finding.status != PASS}
     by_node = [state for state in said.states.values() if state.key in proven(findings, ari) and _is_left_open(state, said)]

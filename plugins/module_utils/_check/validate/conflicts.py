@@ -15,7 +15,7 @@ import typing
 from ..._model.findings import FAIL, Finding, ok
 from ..._model.intent import Fabric, Intent
 from ..._model.load import Unread
-from ..._model.profiles import is_infiniband, isolates_rdma, owns_rdma, traits
+from ..._model.profiles import is_infiniband, isolates_rdma, needs_nic_policy, owns_rdma, traits
 from ..._model.told import told, told_by
 
 #: profiles that may stand on the same HCAs: neither takes them from the other
@@ -37,8 +37,8 @@ _TOGETHER = tuple(
 
 
 def check(intent: Intent) -> typing.List[Finding]:
-    """Names, HCAs and RDMA modes: one finding for each conflict, or one pass for each of the three."""
-    return told_by((_names, _claims, _modes), intent)
+    """Judge names, HCAs and RDMA modes: one finding for each conflict, or one pass for each of the three; and words that no fabric reads or bears."""
+    return told_by((_names, _claims, _modes, _unread_words, _without_functions), intent)
 
 
 def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
@@ -96,6 +96,25 @@ def _why(fabric: Fabric, other: Fabric) -> str:
         if one.network.mode == "passthru":
             return f"In mode passthru the interface belongs to '{one.name}' alone."
     return "Both fabrics would hand out the same device, each as if it were its own."
+
+
+def _unread_words(intent: Intent) -> typing.List[Finding]:
+    """Parts of NVIDIA's network operator that no fabric needs: the collection asks for them only in the NicClusterPolicy of fabrics that need one."""
+    if any(map(needs_nic_policy, intent.fabrics)):
+        return []
+    wanted = intent.cluster.network_operator
+    words = {"ofed_driver": wanted.ofed_driver, "nv_ipam": wanted.nv_ipam, "nic_feature_discovery": wanted.nic_feature_discovery}
+    why = "No fabric of the intent has a profile for which the collection writes a NicClusterPolicy, so nobody reads it."
+    remedy = "Leave it out, and ask for it in your own NicClusterPolicy; or give a fabric a profile that needs NVIDIA's network operator."
+    return [_bad("cluster", f"rdma_cluster.network_operator.{key}", str(value), "unset", why, remedy) for key, value in words.items() if value]
+
+
+def _without_functions(intent: Intent) -> typing.List[Finding]:
+    """Settings of the BIOS without which there are no VFs, where a fabric wants some."""
+    makers = [fabric.name for fabric in intent.fabrics if traits(fabric).functions]
+    off = [key for key in ("sriov", "above_4g", "ari") if getattr(intent.cluster.bios, key) is False] if makers else []
+    why = f"Fabric {makers[0]} has virtual functions, which need it." if makers else ""
+    return [_bad("cluster", f"rdma_cluster.bios.{key}", "false", "true, or unset", why, "Leave it out, or set it to true.") for key in off]
 
 
 def _shared_claim(one: Fabric, other: Fabric) -> str:

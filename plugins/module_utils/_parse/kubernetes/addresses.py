@@ -72,6 +72,10 @@ class Pool:
             return False
         return parsed in self.network and parsed not in (self.network.network_address, self.network.broadcast_address)
 
+    def spans(self, address: str) -> bool:
+        """Tell whether ``address`` is one of the range, be it excluded or not."""
+        return _is_between(address, self.network, int(self.first), int(self.last))
+
     def hands_out(self, address: str) -> bool:
         """Whether a pod may get ``address``."""
         parsed = _address_or_none(address)
@@ -131,6 +135,10 @@ class Blocks:
     excluded: typing.Tuple[typing.Tuple[int, int], ...] = ()
     gateway: typing.Optional[int] = None
     gateway_index: typing.Optional[int] = None
+
+    def spans(self, address: str) -> bool:
+        """Tell whether ``address`` is one that a block may have, be it excluded or not."""
+        return _is_between(address, self.network, self.first, self.last)
 
     def share(self, nodes: int) -> typing.Tuple[int, int]:
         """How many of ``nodes`` get a block, and how many addresses the poorest of them has for pods."""
@@ -296,6 +304,11 @@ def _hole(item: str, index: int, version: int) -> Network:
     if network.version != version:
         raise RangeError(f"exclude[{index}]", item, f"IPv{version}", "The range is of the other IP version.", "Correct it.")
     return network
+
+
+def _is_between(address: str, network: Network, first: int, last: int) -> bool:
+    parsed = _address_or_none(address)
+    return parsed is not None and parsed.version == network.version and first <= int(parsed) <= last
 
 
 def _address_or_none(text: str) -> typing.Optional[Address]:

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage network: a wish of the intent whose object was never applied is not met. Check id: ``network.object_accepted``."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.apply import AppliedObject
+from ..._model.findings import FAIL, Finding
+from ..._model.intent import Fabric, Intent
+from ..._model.profiles import traits
+
+
+class Wish(typing.NamedTuple):
+    """An object that the intent asks for.
+
+    :ivar name: of the object; empty for any of its kind
+    :ivar word: of the intent that asks for it
+    :ivar namespace: of the object; empty where it has none, or it is not the intent's to say
+    """
+
+    kind: str
+    name: str
+    word: str
+    namespace: str = ""
+
+    def is_met(self, item: AppliedObject) -> bool:
+        """Tell whether an object is the one."""
+        return item.kind == self.kind and self.name in ("", item.name) and self.namespace in ("", item.namespace)
+
+
+def find_unapplied(intent: Intent, applied: typing.Sequence[AppliedObject], held: typing.Container[str]) -> typing.Iterator[Finding]:
+    """Yield a finding for each object that the intent asks for and nobody handed to the API server.
+
+    :param applied: what became of each object that was
+    :param held: fabrics of which nothing was applied, which have findings of their own
+    """
+    for wish in _wishes(intent, [fabric for fabric in intent.fabrics if fabric.name not in held]):
+        if not any(map(wish.is_met, applied)):
+            why = f"{wish.word} asks for it, and no such object was handed to the API server."
+            subject, expected = f"{wish.kind} {wish.name}".rstrip(), "accepted by the API server and its webhooks"
+            yield Finding("network.object_accepted", subject, FAIL, "not applied", expected, why, "Run the stage again with this intent.")
+
+
+def _wishes(intent: Intent, fabrics: typing.Sequence[Fabric]) -> typing.Iterator[Wish]:
+    host = intent.cluster.host
+    if host.memlock is not None and host.memlock.by == "machine_config":
+        yield Wish("MachineConfig", "", "rdma_cluster.host.memlock")
+    if host.kubelet is not None:
+        yield Wish("KubeletConfig", "", "rdma_cluster.host.kubelet")
+    if intent.cluster.node_pool is not None and any(traits(fabric).functions for fabric in fabrics):
+        yield Wish("SriovNetworkPoolConfig", "", "rdma_cluster.node_pool")
+    for fabric in fabrics:
+        if fabric.pool is not None and fabric.pool.create:
+            yield Wish(fabric.pool.kind, fabric.pool.name, f"ipam.pool of fabric {fabric.name}", fabric.pool.namespace)
+        if fabric.network.pod_security is not None:
+            yield Wish("Namespace", fabric.network.namespace, f"network.pod_security of fabric {fabric.name}")

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Each word of the intent is judged: where the facts contradict it, a check closes on it, or the table says why none does."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import WARN, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+
+from .breaks import kind_of
+from .fleet import Fleet, cluster_of, fabrics_of, healthy
+from .judge import findings
+from .wishes import ELSEWHERE, WISHES, Wish
+
+
+def words_of(of: typing.Any, path: str) -> typing.Iterator[str]:
+    """Each word below a class of the intent, as a path."""
+    for name, hint in typing.get_type_hints(of).items():
+        inner = next((item for item in _within(hint) if dataclasses.is_dataclass(item)), None)
+        yield from words_of(inner, f"{path}.{name}") if inner is not None else (f"{path}.{name}",)
+
+
+def _within(hint: typing.Any) -> typing.Iterator[typing.Any]:
+    yield hint
+    for item in typing.get_args(hint):
+        yield from _within(item)
+
+
+ALL = (*words_of(Fabric, "fabric"), *words_of(ClusterIntent, "cluster"))
+
+
+def test_each_word_has_a_row_and_each_row_a_word() -> None:
+    judged, reasons = {wish.key for wish in WISHES}, set(ELSEWHERE)
+    without = [word for word in ALL if word not in judged and not any(word.startswith(key) for key in reasons)]
+    assert not without, f"which check closes on it, or why does none? Write it into tests/unit/truth/wishes.py: {without}"
+    assert judged <= set(ALL) and all(any(word.startswith(key) for word in ALL if word not in judged) for key in reasons)
+    assert len(judged) == len(WISHES)
+
+
+def asked(wish: Wish) -> Fleet:
+    """The healthy fleet of a shape, of which something else is asked."""
+    fleet = healthy(wish.on)
+    fabrics, cluster = fabrics_of(wish.on), copy.deepcopy(cluster_of(wish.on))
+    for key, value in {wish.key: wish.value, **wish.beside}.items():
+        of, *path, last = key.split(".")
+        place = copy.deepcopy(fabrics[0]) if of == "fabric" else cluster
+        if of == "fabric":
+            fabrics[0] = place
+        for step in path:
+            place = place.setdefault(step, {})
+        place[last] = value
+    facts = dict(fleet.facts)
+    for source in [source for source in facts if wish.unmade and kind_of(source) == "applied"]:
+        facts[source] = tuple(item for item in facts[source] if item.kind != wish.unmade)
+    return dataclasses.replace(fleet, intent=parse_intent(fabrics, [], cluster), facts=facts)
+
+
+def test_a_word_that_the_facts_contradict_closes_a_gate() -> None:
+    wrong = []
+    for wish in WISHES:
+        fleet, stage = asked(wish), wish.check.partition(".")[0]
+        gate = judge(findings(fleet, stage))
+        closed = {item.check for item in gate.closing()}
+        if wish.warns:
+            warned = {item.finding.check for item in gate.judged if item.finding.status == WARN}
+            wrong += [] if wish.check in warned - closed else [f"{wish.key}: {wish.check} does not warn: {sorted(closed)}, {sorted(warned)}"]
+        elif wish.check not in closed:
+            others = {item.check for other in TABLE for item in judge(findings(fleet, other)).closing()}
+            wrong.append(f"{wish.key}: {wish.check} does not close; what does is {sorted(others)}")
+    assert not wrong, "\n".join(wrong)
