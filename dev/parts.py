@@ -171,8 +171,8 @@ PARTS = (
     Part(
         "many drawn faults",
         ALL,
-        (PYTHON, "-m", "dev.unit", "-n", "auto", "-m", "thorough and not processes", "tests/unit/schedule"),
-        ("tests/unit/schedule: those with the marker thorough, which draw the faults of many fleets",),
+        (PYTHON, "-m", "dev.unit", "-n", "auto", "-m", "thorough and not processes", "tests/unit/schedule", "tests/unit/truth"),
+        ("tests/unit/schedule and tests/unit/truth: those with the marker thorough, which draw the faults of many fleets",),
     ),
     Part(
         "property tests with more examples",

@@ -143,6 +143,11 @@ def _fields() -> typing.Mapping[Source, typing.Any]:
     return found
 
 
+def hint_of(source: Source) -> typing.Any:
+    """Type of a fact."""
+    return _fields()[source]
+
+
 def _asked(value: typing.Any) -> str:
     """What a node is to a fact: most are not asked for the topology."""
     return "unasked node" if getattr(value, "value", None) == () else "node"
