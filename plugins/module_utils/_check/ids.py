@@ -142,6 +142,7 @@ BESIDE = {
         "added",
         "admission",
         "claims",
+        "device_claims",
         "devices",
         "evidence",
         "framework",

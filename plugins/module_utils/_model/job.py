@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .boundary.kubernetes import Label
+from .device_claims import DeviceClaim, DeviceClass, PodClaim, Use
 from .kubernetes import ClusterNode
 
 
@@ -114,6 +116,8 @@ class Container:
     :ivar mounts: path: name of the volume
     :ivar user: runAsUser of the container, else of the pod; None where neither says
     :ivar replaced: its resources before another object replaced them; None where none did
+    :ivar device_claims: names of the claims of its pod that it takes (resources.claims)
+    :ivar claimed: what the devices of these are
     """
 
     name: str
@@ -128,6 +132,8 @@ class Container:
     non_root: bool = False
     mounts: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     replaced: typing.Optional[Replaced] = None
+    device_claims: typing.Tuple[Label, ...] = ()
+    claimed: typing.Tuple[Use, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,6 +166,7 @@ class PodTemplate:
     :ivar claims: PersistentVolumeClaims that it mounts
     :ivar host_paths: files and folders of the node that it mounts
     :ivar account: service account; empty for the namespace's own
+    :ivar device_claims: its claims of devices (resourceClaims)
     """
 
     path: str
@@ -173,6 +180,7 @@ class PodTemplate:
     claims: typing.Tuple[str, ...] = ()
     host_paths: typing.Tuple[str, ...] = ()
     account: str = ""
+    device_claims: typing.Tuple[PodClaim, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,6 +256,8 @@ class JobSurroundings:
     :ivar pods: of the job, where it runs
     :ivar devices: names of the HCAs of each node (node_info), where they were asked for
     :ivar enforced: level of Pod Security that each namespace of a job enforces; empty where its label says none
+    :ivar device_claims: ResourceClaims and ResourceClaimTemplates of the jobs' namespaces; None where the cluster does not know the kinds or refuses them
+    :ivar device_classes: of the cluster; None as above
     :ivar errors: what could not be read; what is not in the rest is not known then
     """
 
@@ -257,4 +267,6 @@ class JobSurroundings:
     pods: typing.Tuple[PodDevices, ...] = ()
     devices: typing.Dict[str, typing.Tuple[str, ...]] = dataclasses.field(default_factory=dict)
     enforced: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    device_claims: typing.Optional[typing.Tuple[DeviceClaim, ...]] = None
+    device_classes: typing.Optional[typing.Tuple[DeviceClass, ...]] = None
     errors: typing.Tuple[str, ...] = ()

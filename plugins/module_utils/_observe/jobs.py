@@ -14,6 +14,7 @@ from .._model.stack import Controller, Stack, has_rights
 from .._parse.job import manifest as parse
 from .._parse.job import stack
 from .._parse.kubernetes.core import node as parse_node
+from .._parse.kubernetes.device_claims import CLAIM, TEMPLATE, read_claim, read_class
 from .kubernetes import ApiError, Cluster, Resource
 from .yaml_documents import read_yaml
 
@@ -70,6 +71,8 @@ def observe(
         attachments=tuple(reader.all("NetworkAttachmentDefinition", parse.attachment)),
         claims=tuple(found for namespace in sorted(set(namespaces)) for found in reader.all("PersistentVolumeClaim", parse.claim, namespace)),
         pods=tuple(pods),
+        device_claims=_joined([reader.known(kind, read_claim, namespace) for namespace in sorted(set(namespaces)) for kind in (CLAIM, TEMPLATE)]),
+        device_classes=reader.known("DeviceClass", read_class),
         enforced={name: labels.get(ENFORCE, "") for name, labels in found.items() if labels is not None},
         devices={node: tuple(hca.rdma_device for hca in answer.hcas if hca.rdma_device) for node, answer in hcas.items()},
         errors=tuple(reader.errors),
@@ -99,6 +102,12 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
     )
 
 
+def _joined(lists: typing.Sequence[typing.Optional[typing.Tuple[typing.Any, ...]]]) -> typing.Optional[typing.Tuple[typing.Any, ...]]:
+    """All of these lists as one; None where one of them is not known."""
+    known = [items for items in lists if items is not None]
+    return tuple(item for items in known for item in items) if len(known) == len(lists) else None
+
+
 def _labels(namespace: Resource) -> typing.Dict[str, str]:
     return {str(key): str(value) for key, value in (namespace["metadata"].get("labels") or {}).items()}
 
@@ -123,6 +132,18 @@ class Reader:
                 yield parser({"kind": kind, **item})
         except RdmaError as error:
             self._keep(error)
+
+    def known(self, kind: str, parser: typing.Callable[[Resource], typing.Any], namespace: str = "") -> typing.Optional[typing.Tuple[typing.Any, ...]]:
+        """Return all of a kind that few jobs need; None where the server does not know the kind or refuses it, which is an error for those jobs alone.
+
+        :raises ApiError: the server cannot be reached
+        """
+        try:
+            return tuple(parser({"kind": kind, **item}) for item in self._cluster.pages(kind, namespace))
+        except RdmaError as error:
+            if isinstance(error, ApiError) and error.status == 0:
+                raise
+        return None
 
     def one(self, kind: str, namespace: str, name: str, parser: typing.Callable[[Resource], typing.Any]) -> typing.Any:
         """None where it is not there, or was not read.

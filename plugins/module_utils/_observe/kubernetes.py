@@ -125,6 +125,9 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     # v1beta2 came with release 0.15, and 0.19 serves both
     "LocalQueue": ("/apis/kueue.x-k8s.io/v1beta1", "localqueues", True),
     "ClusterQueue": ("/apis/kueue.x-k8s.io/v1beta1", "clusterqueues", False),
+    "ResourceClaim": ("/apis/resource.k8s.io/v1", "resourceclaims", True),
+    "ResourceClaimTemplate": ("/apis/resource.k8s.io/v1", "resourceclaimtemplates", True),
+    "DeviceClass": ("/apis/resource.k8s.io/v1", "deviceclasses", False),
     "StorageClass": ("/apis/storage.k8s.io/v1", "storageclasses", False),
     "PersistentVolume": ("/api/v1", "persistentvolumes", False),
     "PersistentVolumeClaim": ("/api/v1", "persistentvolumeclaims", True),

@@ -20,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import nccl_variables
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import jobs_of, lint
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nccl import Choice
+from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import DeviceClass
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Attachment, Claim, JobSurroundings, PodDevices
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
@@ -996,3 +997,137 @@ def test_hostile_objects_become_findings(value: typing.Any, data: st.DataObject)
     made, parent, key = reaches(MADE[kind], number, path)
     parent[key] = value
     assert lint([made[-1]], made, WORLD)
+
+
+# claims of devices
+
+PUBLIC = FIXTURES.parent / "public"
+
+
+def claimed(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
+    """A JobSet whose GPUs and NICs come by claims, as somebody published it, and the template of each."""
+    made: typing.List[typing.Dict[str, typing.Any]] = json.loads((PUBLIC / "dra-jobset.json").read_text(encoding="utf-8"))
+    nics, job = made
+    gpus = copy.deepcopy(nics)
+    gpus["metadata"]["name"] = "all-gpu"
+    gpus["spec"]["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = "gpu.nvidia.com"
+    nics["spec"]["spec"]["devices"]["requests"][0]["exactly"].update(changes)
+    return [job, nics, gpus]
+
+
+def in_pod(made: typing.Sequence[typing.Dict[str, typing.Any]]) -> typing.Dict[str, typing.Any]:
+    answer: typing.Dict[str, typing.Any] = made[0]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    return answer
+
+
+def of_claims(
+    made: typing.Sequence[typing.Dict[str, typing.Any]], world: typing.Optional[JobSurroundings] = None
+) -> typing.Dict[str, typing.Tuple[str, str, str, str]]:
+    """Status, measured, why and remedy by check; the worst of several."""
+    answer: typing.Dict[str, typing.Tuple[str, str, str, str]] = {}
+    for finding in lint(jobs_of(made), made, world):
+        if finding.check not in answer or finding.status != "pass":
+            answer[finding.check] = (finding.status, finding.measured, finding.why, finding.remedy)
+    return answer
+
+
+def test_gpus_and_nics_by_claims_are_devices_and_a_network() -> None:
+    found = of_claims(claimed())
+    assert found["job.networks"][:2] == ("pass", "devices of a network by claim: gpu, rdma")
+    assert found["job.device_claims"][:2] == ("pass", "rdma: network, gpu: gpu")
+    assert found["job.memlock"][:2] == ("pass", "IPC_LOCK") and found["job.devices"][0] == "pass"
+    # pods of RDMA need it, however they get the device
+    made = claimed()
+    del in_pod(made)["containers"][0]["securityContext"]
+    assert of_claims(made)["job.memlock"][0] == "fail"
+    made = claimed()
+    in_pod(made)["containers"][0]["env"].append({"name": "NCCL_IB_DISABLE", "value": "1"})
+    assert of_claims(made)["job.transport"][0] == "fail"
+
+
+def test_devices_of_which_nobody_knows_what_they_are_leave_the_network_open() -> None:
+    found = of_claims(claimed(deviceClassName="fast.example"))
+    assert found["job.networks"][0] == "unknown" and "whether one is of a network is not known" in found["job.networks"][2]
+    assert "kubectl get deviceclasses" in found["job.networks"][3] and found["job.memlock"][1] == "IPC_LOCK"
+    classes = (DeviceClass("fast.example", ("dra.net",)), DeviceClass("gpu.nvidia.com", ("gpu.nvidia.com",)))
+    world = dataclasses.replace(WORLD, device_claims=(), device_classes=classes)
+    assert of_claims(claimed(deviceClassName="fast.example"), world)["job.networks"][0] == "pass"
+    made = claimed(deviceClassName="fast.example")
+    del in_pod(made)["containers"][0]["securityContext"]
+    status, measured, why, remedy = of_claims(made)["job.memlock"]
+    assert status == "unknown" and measured.endswith("has no IPC_LOCK") and "whether one does is not known" in why and "add IPC_LOCK" in remedy
+    # GPUs alone are no network
+    made = claimed(deviceClassName="gpu.nvidia.com")
+    assert of_claims(made)["job.networks"][:2] == ("fail", "no annotation")
+
+
+CLASSES = (DeviceClass("mrdma.google.com", ("dra.net",)), DeviceClass("gpu.nvidia.com", ("gpu.nvidia.com",)))
+THERE = dataclasses.replace(WORLD, device_claims=(), device_classes=CLASSES)
+
+
+def without(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
+    del made[1]
+
+
+def shared(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
+    in_pod(made)["resourceClaims"][0] = {"name": "rdma", "resourceClaimName": "one"}
+    made[1] = {"kind": "ResourceClaim", "metadata": {"name": "one", "namespace": "training"}, "spec": made[1]["spec"]["spec"]}
+
+
+def misspelt(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
+    in_pod(made)["containers"][0]["resources"]["claims"][0]["name"] = "rmda"
+
+
+def untaken(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
+    del in_pod(made)["containers"][0]["resources"]["claims"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "world", "status", "measured", "why", "remedy"),
+    [
+        (without, None, "unknown", "not read", "ResourceClaimTemplate all-rdma is in another file", "Put it into the same file"),
+        (without, THERE, "fail", "ResourceClaimTemplate all-rdma is absent", "the pods would stay Pending", "Create it, or correct the name."),
+        (without, dataclasses.replace(THERE, device_claims=None), "unknown", "not read", "does not let us read", "Give the user the rights"),
+        (lambda made: None, dataclasses.replace(THERE, device_classes=None), "unknown", "not read", "does not serve resource.k8s.io/v1", "api-resources"),
+        (
+            lambda made: None,
+            dataclasses.replace(THERE, device_classes=CLASSES[1:]),
+            "fail",
+            "DeviceClass mrdma.google.com is absent",
+            "no DeviceClass",
+            "driver",
+        ),
+        (lambda made: None, dataclasses.replace(THERE, device_classes=()), "fail", "DeviceClass mrdma.google.com is absent", "no DeviceClass", "driver"),
+        (shared, THERE, "warn", "ResourceClaim one", "2 pods share the devices of one claim", "Use a ResourceClaimTemplate"),
+        (misspelt, THERE, "fail", "not among resourceClaims", "the API server refuses each of the pods", "Add it to spec.resourceClaims"),
+        (untaken, THERE, "warn", "taken by no container", "nobody else can have them", "Name it in resources.claims"),
+    ],
+)
+def test_a_claim_that_cannot_be_met_is_named(change: typing.Any, world: typing.Any, status: str, measured: str, why: str, remedy: str) -> None:
+    made = claimed()
+    change(made)
+    named = [item for item in lint(jobs_of(made), made, world) if item.check == "job.device_claims"]
+    found, *_others = [item for item in named if (item.status, item.measured) == (status, measured)]
+    assert why in found.why and remedy in found.remedy and found.subject.startswith("JobSet training/nccl spec.replicatedJobs[0]")
+
+
+def test_a_resource_that_a_class_serves_is_absent_on_no_node() -> None:
+    made = objects()
+    text = json.dumps(made).replace("openshift.io/mlx_compute", "example.com/nic")
+    world = dataclasses.replace(WORLD, device_classes=(DeviceClass("nics", ("dra.net",), "example.com/nic"),))
+    found = {item.subject: item for item in check(json.loads(text), world) if item.check == "job.resources"}
+    assert {item.status for item in found.values()} == {"pass"}, found
+    assert "fail" in {item.status for item in check(json.loads(text)) if item.check == "job.resources"}
+
+
+def test_interfaces_that_a_claim_may_bring_are_a_question_and_no_fault() -> None:
+    made = claimed()
+    in_pod(made)["containers"][0]["env"].append({"name": "NCCL_SOCKET_IFNAME", "value": "rdma0"})
+    found = of_claims(made)["job.interfaces"]
+    assert found[0] == "warn" and "A claim may bring interfaces" in found[2] and "ip link" in found[3]
+
+
+def test_an_object_beside_the_job_that_cannot_be_read_is_named() -> None:
+    made = claimed(deviceClassName="A B")
+    (found,) = [item for item in lint(jobs_of(made), made) if item.check == "job.read" and item.status != "pass"]
+    assert (found.status, found.subject) == ("unknown", "claims") and "ResourceClaimTemplate all-rdma" in found.why

@@ -51,7 +51,7 @@ KINDS = set(
     " clusterpolicies.nvidia.com nicclusterpolicies.mellanox.com,clusterpolicies.nvidia.com nicdevices.configuration.net.nvidia.com"
     " nicnodepolicies.mellanox.com,nvidiadrivers.nvidia.com"
     " ippools.nv-ipam.nvidia.com cidrpools.nv-ipam.nvidia.com ippools.whereabouts.cni.cncf.io subscriptions.operators.coreos.com"
-    " localqueues.kueue.x-k8s.io clusterqueues.kueue.x-k8s.io".split()
+    " localqueues.kueue.x-k8s.io clusterqueues.kueue.x-k8s.io machineconfigs resourceclaimtemplates deviceclasses resourceslices".split()
 )
 
 

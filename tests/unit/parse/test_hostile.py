@@ -621,6 +621,12 @@ JOBS = [item for name in ("job-pytorch", "job-trainjob-roce") for item in golden
 CLAIM = named(kind="PersistentVolumeClaim", spec={"accessModes": ["ReadWriteMany"], "storageClassName": "nfs"}, status={"phase": "Bound"})
 VOLUME = named(kind="PersistentVolume", spec={"accessModes": ["ReadWriteMany"], "storageClassName": "nfs"})
 CLASS = named(kind="StorageClass", provisioner="nfs.csi.k8s.io")
+DEVICE_CLASS = named(kind="DeviceClass", spec={"selectors": [{"cel": {"expression": 'device.driver == "dra.net"'}}], "extendedResourceName": "example.com/nic"})
+WAYS = {"name": "nic", "firstAvailable": [{"name": "a", "deviceClassName": "dranet"}, {"name": "b", "deviceClassName": "dra.net"}]}
+DEVICE_CLAIMS = [
+    named(kind="ResourceClaim", spec={"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}, WAYS]}}),
+    named(kind="ResourceClaimTemplate", spec={"spec": {"devices": {"requests": [{"name": "gpu", "deviceClassName": "gpu.nvidia.com"}]}}}),
+]
 COVERED = {"name": "h100", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 8}]}
 QUEUE = named(
     kind="ClusterQueue",
@@ -632,6 +638,14 @@ BINDING = named(kind="ClusterRoleBinding", subjects=[{"kind": "ServiceAccount", 
 DATA.update(
     {
         "kubernetes.ipam.attachment_plugins": Data(lambda item: parser("kubernetes.ipam.attachment_plugins")(item, "x"), ATTACHMENTS),
+        "kubernetes.device_claims.read_pod_claims": Data(
+            lambda item: parser("kubernetes.device_claims.read_pod_claims")(item, "x"), [{"resourceClaims": [{"name": "a", "resourceClaimName": "b"}]}], ((),)
+        ),
+        "kubernetes.device_claims.read_taken_claims": Data(
+            lambda item: parser("kubernetes.device_claims.read_taken_claims")(item, "x"), [{"resources": {"claims": [{"name": "a"}]}}], ((),)
+        ),
+        "kubernetes.device_claims.read_claim": Data(parser("kubernetes.device_claims.read_claim"), DEVICE_CLAIMS),
+        "kubernetes.device_claims.read_class": Data(parser("kubernetes.device_claims.read_class"), [DEVICE_CLASS]),
         "job.manifest.attachment": Data(parser("job.manifest.attachment"), ATTACHMENTS),
         "job.manifest.claim": Data(parser("job.manifest.claim"), [CLAIM]),
         "job.manifest.namespace_of": Data(parser("job.manifest.namespace_of"), JOBS, ("", "default")),

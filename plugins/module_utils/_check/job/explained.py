@@ -30,6 +30,22 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         ),
         remedy="Create it, correct its name, or use one with ReadWriteMany.",
     ),
+    "job.device_claims": Explanation(
+        means="Claims of devices (Dynamic Resource Allocation) that the pods have can't be met, or bring nothing into a container.",
+        measured="resourceClaims of the pods and resources.claims of their containers, against ResourceClaims, ResourceClaimTemplates and DeviceClasses.",
+        causes=(
+            "The template or its DeviceClass is absent or has another name: the pods stay Pending.",
+            "A container takes a claim that its pod does not have, or none takes one that it has (warn).",
+            "Pods share one ResourceClaim with a device of a network, and so one node (warn).",
+            "The template is in another file, or the cluster does not serve `resource.k8s.io/v1` (unknown).",
+        ),
+        look=(
+            "kubectl get resourceclaimtemplates -n NAMESPACE -o yaml",
+            "kubectl get deviceclasses -o yaml",
+            "kubectl get resourceslices",
+        ),
+        remedy="Create what is absent, or correct its name; give each pod a claim of its own by a ResourceClaimTemplate, and name it in resources.claims.",
+    ),
     "job.devices": Explanation(
         means="The attachments of a pod and the devices that it asks for do not fit.",
         measured="Resources of the containers against the networks in the annotation.",

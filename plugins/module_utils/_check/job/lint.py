@@ -12,6 +12,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.boundary.form import shown
+from ..._model.device_claims import DeviceClaims
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.job import JobSurroundings, Workload
 from ..._model.load import Hints
@@ -20,6 +21,7 @@ from ..._parse.job.manifest import workload as parse
 from ..._parse.kubernetes.resource import Resource, ResourceError
 from . import admission
 from .containers import check_added, check_guaranteed, check_shared_memory, check_volumes
+from .device_claims import add_cluster, check_device_claims, read_claims, with_uses
 from .nccl import check_evidence, check_hcas, check_interfaces, check_transport, check_variables
 from .network import check_devices, check_memlock, check_networks, check_routes
 from .places import check_claims, check_places
@@ -32,21 +34,29 @@ def lint(
     """Findings on jobs: on each pod template one at least for each rule.
 
     :param resources: the jobs
-    :param runtimes: to which TrainJobs among them refer
+    :param runtimes: what stands beside them: runtimes to which TrainJobs among them refer, and claims of devices
     :param world: what they meet; None leaves out the rules that need a cluster
     """
     findings: typing.List[Finding] = []
     hints = Hints()
+    try:
+        beside = read_claims(runtimes)
+    except ResourceError as error:
+        beside = DeviceClaims()
+        why = f"An object beside the job can't be read: {error.seen}."
+        remedy = "Correct it; kubectl apply --dry-run=server says more."
+        findings.append(Finding("job.read", "claims", UNKNOWN, "not read", "claims that Kubernetes would take", why, remedy))
+    known = add_cluster(beside, world)
     for resource in resources:
         try:
-            job = parse(resource, runtimes)
+            job = with_uses(parse(resource, runtimes), known)
         except ResourceError as error:
             why = f"It can't be read: {error.seen}."
             remedy = "Correct it; kubectl apply --dry-run=server says more."
             findings.append(Finding("job.read", _name(resource), UNKNOWN, "not read", "a job that Kubernetes would take", why, remedy))
             continue
         findings.append(ok("job.read", job.subject, f"{sum(item.count for item in job.templates)} pods", "a job that Kubernetes would take"))
-        findings += _lint_job(job, world, hints)
+        findings += _lint_job(job, world, hints, known)
     if not resources:
         why = "Nothing of what was given makes pods, so nothing was looked at."
         findings.append(Finding("job.read", "job", UNKNOWN, "no job", "1 at least", why, "Name the job, or the file that it is in."))
@@ -73,12 +83,13 @@ def _name(resource: Resource) -> str:
     return f"{shown(resource.get('kind') or 'object')} {shown(name or 'without a name')}"
 
 
-def _lint_job(job: Workload, world: typing.Optional[JobSurroundings], hints: Hints) -> typing.Iterator[Finding]:
+def _lint_job(job: Workload, world: typing.Optional[JobSurroundings], hints: Hints, known: DeviceClaims) -> typing.Iterator[Finding]:
     scopes = [Scope(job, template, world, hints) for template in job.templates]
     yield _framework(job)
     for scope in scopes:
         yield from check_variables(scope)
         yield from check_volumes(scope)
+        yield from check_device_claims(scope, known)
     scopes = [scope for scope in scopes if scope.computes]
     if not scopes:
         why = "No pod of it asks for a GPU, an extended resource or a secondary network."

@@ -49,7 +49,7 @@ def check_variables(scope: Scope) -> typing.Iterator[Finding]:
 def check_transport(scope: Scope) -> typing.Iterator[Finding]:
     """Check that no variable keeps NCCL from RDMA."""
     check, expected = "job.transport", "nothing that keeps NCCL from RDMA"
-    rdma = bool(scope.devices)
+    rdma = bool(scope.devices) or "network" in scope.claimed
     wrong: typing.List[typing.Tuple[Variable, Status, str, str]] = []
     disable = scope.value("NCCL_IB_DISABLE")
     if disable and scope.tcp:
@@ -111,7 +111,10 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
     choice, value = Choice.of(setting.value), cut(setting.value, _SHOWN)
     missing = sorted({pattern for interfaces in sets for pattern in choice.unmatched((*_OWN, *interfaces))})
     shown = ", ".join(sorted({*_OWN, *(name for interfaces in sets for name in interfaces)}))
-    if missing or not choice.patterns:
+    if missing and scope.claims_network and not running:
+        why = "A claim may bring interfaces, whose names the driver of its devices chooses, and no attachment creates what is named here."
+        yield Finding(check, subject, WARN, value, f"{expected}: {shown}", why, "Compare with 'ip link' in a pod that runs, or with ifName of the claim.")
+    elif missing or not choice.patterns:
         why = f"No attachment creates {_named(missing) or 'anything of that name'}; NCCL would stop, or take another one."
         yield Finding(
             check,

@@ -21,6 +21,9 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
         why = "Pods on the node's own network need no attachment, and share ports and interfaces with everything on the node."
         yield Finding(check, scope.subject, WARN, "hostNetwork", expected, why, "Use an attachment, unless the cluster's rules say otherwise.")
         return
+    if not template.networks and scope.claims_network:
+        yield _by_claim(scope)
+        return
     if not template.networks:
         pods = sum(item.count for item in scope.job.templates if any(has_gpus(container) for container in item.containers))
         if pods < 2 and not scope.devices:
@@ -42,6 +45,19 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
             yield Finding(check, subject, UNKNOWN, "not understood", expected, item.problem + ".", "Look at its spec.config.")
         else:
             yield ok(check, subject, " + ".join(item.kinds), expected)
+
+
+def _by_claim(scope: Scope) -> Finding:
+    """A network that claims bring, without the annotation."""
+    check, expected = "job.networks", "a secondary network that is there"
+    names = ", ".join(sorted({name for container in scope.workers for name in container.device_claims}))
+    if "network" in scope.claimed:
+        return ok(check, scope.subject, f"devices of a network by claim: {names}", expected)
+    why = "Pods get a network by the annotation k8s.v1.cni.cncf.io/networks or by a claim. These have claims, and whether one is of a network is not known."
+    remedy = (
+        "See job.device_claims; kubectl get deviceclasses -o yaml shows of which driver a class is, such as dra.net or sriovnetwork.k8snetworkplumbingwg.io."
+    )
+    return Finding(check, scope.subject, UNKNOWN, f"claims {names}", expected, why, remedy)
 
 
 def check_routes(scope: Scope) -> typing.Iterator[Finding]:
@@ -76,7 +92,7 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
         if name in offered and count > used.get(name, 0):
             why = "The pods hold devices that no attachment brings into them: nobody else can have those, and the pods can't use them."
             wrong.append(Finding(check, f"{scope.subject} {name}", FAIL, str(count), str(used.get(name, 0)), why, "Name the attachment once for each device."))
-    if not asked and not used and scope.template.networks and not scope.tcp:
+    if not asked and not used and scope.template.networks and not scope.tcp and not scope.claims_network:
         why = "No device plugin's resource is asked for, so /dev/infiniband is not in the pods: NCCL finds no HCA and sends over TCP."
         remedy = "Ask for the network's resource, such as rdma/rdma_shared_device_eth: 1."
         for container in scope.workers:
@@ -108,9 +124,13 @@ def _why_replaced(replaced: Replaced, devices: typing.Mapping[str, str]) -> typi
 def check_memlock(scope: Scope) -> Finding:
     """Check that the containers that compute may pin memory."""
     expected = "IPC_LOCK, or a memlock limit that is large enough"
-    if scope.tcp or not (scope.template.networks or scope.devices):
+    if scope.tcp or not (scope.template.networks or scope.devices or scope.claims_network):
         return ok("job.memlock", scope.subject, "no RDMA, so no memory to pin", expected)
     without = [item.name for item in scope.workers if not item.privileged and not {"IPC_LOCK", "ALL"} & set(item.capabilities)]
+    if without and not (scope.template.networks or scope.devices or "network" in scope.claimed):
+        why = "Where a claim brings an RDMA device, pods must be able to pin memory; whether one does is not known."
+        remedy = "See job.device_claims; or add IPC_LOCK to securityContext.capabilities.add of the container."
+        return Finding("job.memlock", scope.subject, UNKNOWN, f"container {', '.join(without)} has no IPC_LOCK", expected, why, remedy)
     if without:
         why = "RDMA pins memory. With the usual limit of 64 KiB, ibv_reg_mr fails with 'Cannot allocate memory', and NCCL with it."
         remedy = "Add IPC_LOCK to securityContext.capabilities.add of the container."

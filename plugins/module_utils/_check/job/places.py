@@ -32,7 +32,10 @@ def _all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typin
     wanted: typing.Counter[str] = collections.Counter()
     for scope in scopes:
         wanted.update({name: count * scope.template.count for name, count in extended_resources(scope.template).items()})
+    served, offered = _served(world), {name for node in world.nodes for name in node.allocatable}
     for name, amount in sorted(wanted.items()):
+        if name in served and name not in offered:
+            continue
         there = sum(node.allocatable.get(name, 0) for node in world.nodes if node.ready and not node.unschedulable)
         if there < amount:
             why = "Each kind of pod finds room by itself, and all of them must run at once: those that find none wait, and the others wait for them."
@@ -40,8 +43,15 @@ def _all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typin
             yield Finding("job.resources", subject, FAIL, f"{there} on the nodes that are ready", expected, why, "Ask for less, or free or add nodes.")
 
 
+def _served(world: JobSurroundings) -> typing.Set[str]:
+    """Extended resources that classes of devices serve, by claims that the scheduler makes."""
+    return {item.resource for item in world.device_classes or () if item.resource}
+
+
 def _group_places(subject: str, amounts: typing.Mapping[str, int], pods: int, world: JobSurroundings, hints: Hints) -> typing.Iterator[Finding]:
     check, known = "job.resources", {name for node in world.nodes for name in (*node.allocatable, *node.unread)}
+    served = _served(world)
+    amounts = {name: count for name, count in amounts.items() if name in known or name not in served}
     absent = sorted(set(amounts) - known)
     for name in absent:
         why = "No node offers this resource, so the pods would stay Pending."

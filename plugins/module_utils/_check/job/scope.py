@@ -50,9 +50,19 @@ class Scope:
         return dict(found)
 
     @property
+    def claimed(self) -> typing.FrozenSet[str]:
+        """What the claims of the containers that compute bring them."""
+        return frozenset(use for container in self.workers for use in container.claimed)
+
+    @property
+    def claims_network(self) -> bool:
+        """Whether a claim brings the containers that compute devices of a network, or devices of which nobody knows what they are."""
+        return bool(self.claimed & {"network", "unknown"})
+
+    @property
     def computes(self) -> bool:
         """Whether the pods use the network of the job. The launcher of an MPIJob does not."""
-        return bool(self.template.networks or self.devices or any(has_gpus(item) for item in self.template.containers))
+        return bool(self.template.networks or self.devices or self.claims_network or any(has_gpus(item) for item in self.template.containers))
 
     @property
     def tcp(self) -> bool:
@@ -89,7 +99,7 @@ def is_gpu(name: str) -> bool:
 
 
 def has_gpus(container: Container) -> bool:
-    return any(is_gpu(name) and quantity(amount, name) > 0 for name, amount in container.limits.items())
+    return "gpu" in container.claimed or any(is_gpu(name) and quantity(amount, name) > 0 for name, amount in container.limits.items())
 
 
 def extended_resources(template: PodTemplate) -> typing.Dict[str, int]:

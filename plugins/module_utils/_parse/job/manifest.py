@@ -18,6 +18,7 @@ from ..._model.boundary.devices import INTERFACE
 from ..._model.boundary.form import shown
 from ..._model.boundary.kubernetes import LABEL, LABEL_VALUE, SUBDOMAIN
 from ..._model.job import Attachment, Claim, Container, NetworkRequest, PodDevices, PodTemplate, Replaced, Variable, Workload
+from ..kubernetes.device_claims import read_pod_claims, read_taken_claims
 from ..kubernetes.ipam import attachment_plugins
 from ..kubernetes.multus import STATUS_ANNOTATION
 from ..kubernetes.quantity import quantity
@@ -139,6 +140,7 @@ def _template(path: str, template: Resource, count: int, namespace: str, replace
         claims=tuple(str(mapping_at(item, "persistentVolumeClaim").get("claimName")) for item in volumes if item.get("persistentVolumeClaim")),
         host_paths=tuple(str(mapping_at(item, "hostPath").get("path")) for item in volumes if item.get("hostPath")),
         account=str(spec.get("serviceAccountName") or ""),
+        device_claims=read_pod_claims(spec, where),
     )
 
 
@@ -180,6 +182,7 @@ def _container(item: Resource, spec: Resource, path: str, replaced: _Provenance)
         non_root=bool(context.get("runAsNonRoot", of_pod.get("runAsNonRoot", False))),
         mounts={_path(mount, path): str(mount.get("name", "")) for mount in _entries(item, "volumeMounts", path)},
         replaced=replaced.get(id(item)),
+        device_claims=read_taken_claims(item, path),
     )
 
 

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Claims of a job's pods (Dynamic Resource Allocation): what they bring, and whether they can be met. Check id: ``job.device_claims``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.device_claims import DeviceClaims, PodClaim, Use
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.job import Container, JobSurroundings, PodTemplate, Workload
+from ..._parse.kubernetes import device_claims as parse
+from ..._parse.kubernetes.resource import Resource
+from .scope import Scope
+
+_CHECK, _EXPECTED = "job.device_claims", "claims that are there, of classes that are there, each taken by a container"
+
+
+def read_claims(resources: typing.Iterable[Resource]) -> DeviceClaims:
+    """Return the claims and classes that stand beside the jobs.
+
+    :raises ResourceError: one of them has another form
+    """
+    resources = tuple(resources)
+    claims = tuple(parse.read_claim(item) for item in resources if item.get("kind") in (parse.CLAIM, parse.TEMPLATE))
+    classes = tuple(parse.read_class(item) for item in resources if item.get("kind") == parse.CLASS)
+    return DeviceClaims(claims, classes)
+
+
+def add_cluster(known: DeviceClaims, world: typing.Optional[JobSurroundings]) -> DeviceClaims:
+    """Return the same with what the cluster has.
+
+    :param world: None where no cluster was asked
+    """
+    if world is None:
+        return known
+    unread = world.device_claims is None or world.device_classes is None
+    return DeviceClaims((*known.claims, *(world.device_claims or ())), (*known.classes, *(world.device_classes or ())), unread)
+
+
+def with_uses(job: Workload, known: DeviceClaims) -> Workload:
+    """Return the job with what the claims of each container bring it."""
+    templates = []
+    for template in job.templates:
+        uses = {claim.name: _uses(job.namespace, claim, known) for claim in template.device_claims}
+        containers = tuple(_with_uses(item, uses) for item in template.containers)
+        templates.append(dataclasses.replace(template, containers=containers))
+    return dataclasses.replace(job, templates=tuple(templates))
+
+
+def _with_uses(container: Container, uses: typing.Mapping[str, typing.Tuple[Use, ...]]) -> Container:
+    return dataclasses.replace(container, claimed=tuple(dict.fromkeys(use for name in container.device_claims for use in uses.get(name, ()))))
+
+
+def _uses(namespace: str, claim: PodClaim, known: DeviceClaims) -> typing.Tuple[Use, ...]:
+    """What the devices of a claim are; that can't be told where the claim is not known."""
+    found = known.find(namespace, claim)
+    if found is None:
+        return ("unknown",)
+    return tuple(dict.fromkeys(known.use_of(name) for request in found.classes for name in request))
+
+
+def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Finding]:
+    """Check the claims of the pods, where they have some.
+
+    :param known: claims and classes, of the file and of the cluster
+    """
+    template = scope.template
+    names = {claim.name for claim in template.device_claims}
+    taken = {name for item in (*template.containers, *template.init_containers) for name in item.device_claims}
+    wrong = [*_not_of_pod(scope, sorted(taken - names)), *_not_taken(scope, sorted(names - taken))]
+    for claim in template.device_claims:
+        wrong += _judged(scope, claim, known)
+    yield from wrong or [ok(_CHECK, scope.subject, _told(template, known, scope.job.namespace), _EXPECTED)]
+
+
+def _not_of_pod(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
+    for name in names:
+        why = "A container takes a claim that its pod does not have, and the API server refuses each of the pods."
+        hint = scope.hints.nearest(name, [claim.name for claim in scope.template.device_claims])
+        yield Finding(_CHECK, f"{scope.subject} {name}", FAIL, "not among resourceClaims", _EXPECTED + hint, why, "Add it to spec.resourceClaims of the pod.")
+
+
+def _not_taken(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
+    for name in names:
+        why = "The devices are allocated to the pod, and none of its containers gets them: nobody else can have them."
+        remedy = "Name it in resources.claims of the container that computes."
+        yield Finding(_CHECK, f"{scope.subject} {name}", WARN, "taken by no container", _EXPECTED, why, remedy)
+
+
+def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
+    subject, found = f"{scope.subject} {claim.name}", known.find(scope.job.namespace, claim)
+    if found is None and scope.world is None:
+        why = f"{claim.kind} {claim.of} is in another file, so it is not known which devices the pods get."
+        yield Finding(_CHECK, subject, UNKNOWN, "not read", _EXPECTED, why, "Put it into the same file, or let the linter ask the cluster.")
+        return
+    if scope.world is not None and known.unread:
+        why = "The cluster does not serve resource.k8s.io/v1, or does not let us read its DeviceClasses and claims."
+        remedy = "See kubectl api-resources --api-group=resource.k8s.io; from Kubernetes 1.34 on v1 is served. Give the user the rights of docs/job.md."
+        yield Finding(_CHECK, subject, UNKNOWN, "not read", _EXPECTED, why, remedy)
+        return
+    if found is None:
+        names = [item.name.partition("/")[2] for item in known.claims if item.template == claim.template]
+        why = f"There is no {claim.kind} of this name in the job's namespace: the pods would stay Pending."
+        hint = scope.hints.nearest(claim.of, names)
+        yield Finding(_CHECK, subject, FAIL, f"{claim.kind} {claim.of} is absent", _EXPECTED + hint, why, "Create it, or correct the name.")
+        return
+    pods = sum(item.count for item in scope.job.templates if any((one.of, one.template) == (claim.of, False) for one in item.device_claims))
+    if pods > 1 and "network" in _uses(scope.job.namespace, claim, known):
+        why = f"{pods} pods share the devices of one claim, so all of them are on the node that has these, or wait for room on it."
+        yield Finding(_CHECK, subject, WARN, f"ResourceClaim {claim.of}", _EXPECTED, why, "Use a ResourceClaimTemplate, of which each pod gets its own.")
+    there = {item.name for item in known.classes}
+    for request in found.classes:
+        if scope.world is not None and not there & set(request):
+            why = "There is no DeviceClass of this name, so nothing can be allocated, and the pods would stay Pending."
+            hint, absent = scope.hints.nearest(request[0], there), " or ".join(request)
+            yield Finding(_CHECK, subject, FAIL, f"DeviceClass {absent} is absent", _EXPECTED + hint, why, "Install its driver, or correct the name.")
+
+
+def _told(template: PodTemplate, known: DeviceClaims, namespace: str) -> str:
+    """For a reader: what each claim brings."""
+    return ", ".join(f"{claim.name}: {' and '.join(_uses(namespace, claim, known)) or 'nothing'}" for claim in template.device_claims) or "none"
