@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import tuning as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Waiver, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas, ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading, Roce, Tuning
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
@@ -124,6 +124,43 @@ def test_an_hca_of_a_fabric_is_held_to_it_beside_such_a_nic() -> None:
     # the NIC alone shows the row: the HCAs of the fabric don't
     found = onboard({"max_read_request": (Reading("4096", ("mlx5_9",)),)})
     assert [(finding.status, finding.measured) for finding in found] == [(FAIL, "absent")] * 2
+
+
+def of_vendor(hca: Hca, vendor: str) -> Hca:
+    return dataclasses.replace(hca, pci=dataclasses.replace(hca.pci, vendor=vendor, driver=None) if hca.pci else None)
+
+
+NVIDIA_S = ("NVIDIA", "mlxconfig", "mlnx-tools")
+
+
+@pytest.mark.parametrize(("vendors", "named"), [(("15b3", "15b3"), (True, False)), (("14e4", "1dd8"), (False, True)), (("15b3", "14e4"), (True, True))])
+@pytest.mark.parametrize(
+    ("row", "value", "elsewhere"),
+    [
+        ("max_read_request", "512", "each boot: setpci -s ADDRESS CAP_EXP+8.w=5000:7000"),
+        ("relaxed_ordering", "off", "each boot: setpci -s ADDRESS CAP_EXP+8.w=10:10"),
+        ("irq_locality", "remote", "CPUs of its NUMA node to /proc/irq/NUMBER/smp_affinity_list"),
+    ],
+)
+@pytest.mark.parametrize("expected", [True, False])
+def test_what_an_hca_shows_on_pci_is_set_by_the_means_of_its_vendor(
+    vendors: typing.Tuple[str, str], named: typing.Tuple[bool, bool], row: str, value: str, elsewhere: str, expected: bool
+) -> None:
+    """By a finding on each node where the intent expects it, and by one on both, or on what is odd, where it does not."""
+    facts: Facts = healthy(PAIR).of("tuning")
+    nodes, tunings = dict(facts.nodes), dict(facts.tunings)
+    for name, seen in nodes.items():
+        hcas, tuning = seen.value, tunings[name].value
+        assert hcas is not None and tuning is not None
+        of = dict(zip((hca.name for hca in hcas.hcas if not hca.is_virtual), vendors))
+        nodes[name] = ObservedHcas(dataclasses.replace(hcas, hcas=tuple(of_vendor(hca, of[hca.name]) if hca.name in of else hca for hca in hcas.hcas)))
+        tunings[name] = ObservedTuning(dataclasses.replace(tuning, rows={**tuning.rows, row: shows(value, *of)}))
+    (word,) = {reading.value for reading in (healthy(PAIR).of("tuning").tunings["node-1"].value.rows[row])}
+    intent = with_tuning(PAIR, expected={row: word}) if expected else healthy(PAIR).intent
+    found = [item for item in check(intent, dataclasses.replace(facts, nodes=nodes, tunings=tunings)) if item.status != PASS and row in item.subject]
+    assert [item.status for item in found] == ([FAIL, FAIL] if expected else [WARN])
+    for item in found:
+        assert (any(tool in item.remedy for tool in NVIDIA_S), elsewhere in item.remedy) == named
 
 
 def test_where_no_hca_of_a_node_fits_a_fabric_all_are_held_to_it() -> None:

@@ -16,7 +16,7 @@ from ..._model.text import folded
 from ..._model.tuning import NodeTuning
 from ..._model.tuning_rows.row import Row
 from ..._model.tuning_rows.table import ROWS
-from .rows import Nodes, names, why_unread
+from .rows import Nodes, Strangers, choose_remedy, names, why_unread
 
 CHECK = "tuning.alike"
 _KIND = ("cpu_model", "gpu_model", "hca_model")
@@ -54,10 +54,12 @@ class Group:
     odd: typing.Tuple[Odd, ...]
 
 
-def check(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> typing.Iterator[Finding]:
+def check(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]], strangers: Strangers) -> typing.Iterator[Finding]:
     """:param told: by row the nodes of which was said already that it is wrong or unread: each cause is told once"""
     for group in groups(nodes, told):
-        yield from map(_finding, group.odd)
+        for odd in group.odd:
+            remedy = choose_remedy(odd.row, {name: nodes[name].rows.get(odd.row.name, ()) for name in odd.nodes}, strangers)
+            yield _finding(odd, remedy)
         if not group.odd:
             members = group.nodes
             alone = "1 node: there is none to compare it with" if len(members) == 1 else f"{len(members)} nodes show the same"
@@ -82,13 +84,13 @@ def groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> t
     )
 
 
-def _finding(odd: Odd) -> Finding:
+def _finding(odd: Odd, remedy: str) -> Finding:
     row, subject = odd.row, f"{odd.row.name} of {names(odd.nodes)}"
     if odd.usual is None:
         why = f"As many of {odd.known} nodes of one kind show the one as the other, so neither is usual. {row.harm}"
-        return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: the same on nodes of one kind", why, row.remedy)
+        return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: the same on nodes of one kind", why, remedy)
     why = f"{odd.most} of {odd.known} nodes of its kind show {odd.usual}. {row.harm}"
-    return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: {odd.usual}, as its like", why, row.remedy)
+    return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: {odd.usual}, as its like", why, remedy)
 
 
 def _row(row: Row, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[Odd]:

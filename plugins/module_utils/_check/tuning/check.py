@@ -60,10 +60,11 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             findings.append(ok("tuning.node", name, f"{len(observed.value.rows)} rows, {len(observed.value.unread)} unread", "an answer of node_info"))
     hcas = {name: observed.value for name, observed in facts.nodes.items() if observed.value is not None and observed.error is None}
     of_fabrics = others.without(intent, hcas, seen)
-    judged = [rows.judge(intent, row, of_fabrics) for row in ROWS if row.check != "roce" and seen]
+    strangers = rows.find_strangers(hcas)
+    judged = [rows.judge(intent, row, of_fabrics, strangers) for row in ROWS if row.check != "roce" and seen]
     findings += (finding for one in judged for finding in one.findings)
     findings += check_roce(intent, facts.nodes, seen)
-    findings += alike.check(seen, {one.row.name: one.told for one in judged})
+    findings += alike.check(seen, {one.row.name: one.told for one in judged}, strangers)
     return tuple(findings)
 
 

@@ -9,11 +9,13 @@ import dataclasses
 import typing
 
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.hca import NodeHcas
 from ..._model.intent import Intent
 from ..._model.profiles import is_infiniband
 from ..._model.tuning import NodeTuning, Reading
 from ..._model.tuning_rows.gpu import LEAST_DRIVER
 from ..._model.tuning_rows.row import Level, Row, fits, rule_of
+from ..fleet.vendors import NVIDIA, vendor_of
 
 #: id by the check that a row names
 CHECKS = {
@@ -30,6 +32,8 @@ _MOST = 5
 #: that a GPU has none of them is no answer
 _OF_EACH_GPU = ("gpu_slowed",)
 Nodes = typing.Mapping[str, NodeTuning]
+#: by node the names of its HCAs that are NICs of other vendors than NVIDIA
+Strangers = typing.Mapping[str, typing.Collection[str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +77,23 @@ def wanted(intent: Intent, row: Row) -> Wanted:
     return Wanted(rule, row.level, f"profile {tuning.profile}: {row.source}")
 
 
-def judge(intent: Intent, row: Row, nodes: Nodes) -> Judged:
+def find_strangers(nodes: typing.Mapping[str, NodeHcas]) -> Strangers:
+    """Return the HCAs of each node for which NVIDIA's tools are of no use."""
+    return {name: frozenset(hca.name for hca in node.hcas if vendor_of(hca) is not NVIDIA) for name, node in nodes.items()}
+
+
+def choose_remedy(row: Row, nodes: typing.Mapping[str, typing.Iterable[Reading]], strangers: Strangers) -> str:
+    """Return how a row is set at the HCAs that show it, by their vendor.
+
+    :param nodes: of each node the readings that say where
+    """
+    kinds = {hca in strangers.get(name, ()) for name, readings in nodes.items() for reading in readings for hca in reading.where}
+    if not row.elsewhere or True not in kinds:
+        return row.remedy
+    return f"NICs of NVIDIA: {row.remedy} Others: {row.elsewhere}" if False in kinds else row.elsewhere
+
+
+def judge(intent: Intent, row: Row, nodes: Nodes, strangers: Strangers) -> Judged:
     """Findings about one row of all nodes; it is never without one."""
     want = wanted(intent, row)
     off: typing.Dict[str, typing.Tuple[Reading, ...]] = {}
@@ -87,7 +107,7 @@ def judge(intent: Intent, row: Row, nodes: Nodes) -> Judged:
             off[name] = wrong
         elif want.rule and want.level == "fail" and want.source == "the intent" and not readings and why is None:
             off[name] = (Reading("absent"),)
-    findings = [*_off(row, want, off, len(nodes)), *_unread(row, want, unread, len(nodes))]
+    findings = [*_off(row, want, off, len(nodes), strangers), *_unread(row, want, unread, len(nodes))]
     return Judged(row, tuple(findings) or (_as_expected(row, want, nodes),), frozenset({*off, *unread}))
 
 
@@ -116,16 +136,17 @@ def shown(readings: typing.Iterable[Reading]) -> str:
     return "; ".join(f"{reading.value} ({names(reading.where)})" if reading.where else reading.value for reading in readings)
 
 
-def _off(row: Row, want: Wanted, off: typing.Mapping[str, typing.Tuple[Reading, ...]], count: int) -> typing.Iterator[Finding]:
+def _off(row: Row, want: Wanted, off: typing.Mapping[str, typing.Tuple[Reading, ...]], count: int, strangers: Strangers) -> typing.Iterator[Finding]:
     expected = f"{row.what}: {want.text}"
     if want.level == "fail":
         for name, readings in off.items():
-            yield Finding(CHECKS[row.check], f"{name} {row.name}", FAIL, shown(readings), expected, row.harm, row.remedy)
+            yield Finding(CHECKS[row.check], f"{name} {row.name}", FAIL, shown(readings), expected, row.harm, choose_remedy(row, {name: readings}, strangers))
         return
     for together in _together({name: tuple(reading.value for reading in readings) for name, readings in off.items()}):
         measured = f"{shown(off[together[0]])} on {together[0]}{f', and on {len(together) - 1} more' if len(together) > 1 else ''}"
         why = f"{len(together)} of {count} nodes. {row.harm}"
-        yield Finding(CHECKS[row.check], f"{row.name} of {names(together)}", WARN, measured, expected, why, row.remedy)
+        remedy = choose_remedy(row, {name: off[name] for name in together}, strangers)
+        yield Finding(CHECKS[row.check], f"{row.name} of {names(together)}", WARN, measured, expected, why, remedy)
 
 
 def _unread(row: Row, want: Wanted, unread: typing.Mapping[str, str], count: int) -> typing.Iterator[Finding]:

@@ -9,6 +9,8 @@ import typing
 from .row import Row
 from .words import OF_ITS_LIKE, OTHER, argument
 
+_AT_EACH_BOOT = "In a unit that runs at each boot: "
+
 ROWS: typing.Tuple[Row, ...] = (
     Row("hca_model", "pci", "model of the HCAs", OTHER, OF_ITS_LIKE, alike=False),
     Row(
@@ -23,6 +25,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "local",
         "local",
         source="TuneD cpu-partitioning",
+        elsewhere="Write the CPUs of its NUMA node to /proc/irq/NUMBER/smp_affinity_list, or run irqbalance without a ban on these CPUs.",
     ),
     Row(
         "irq_isolated",
@@ -56,6 +59,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "4096",
         "4096",
         source="NIC operator",
+        elsewhere=f"{_AT_EACH_BOOT}setpci -s ADDRESS CAP_EXP+8.w=5000:7000.",
     ),
     Row(
         "max_payload",
@@ -73,6 +77,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "on",
         "on",
         source="NVIDIA GPUDirect Storage, mlx5",
+        elsewhere=f"{_AT_EACH_BOOT}setpci -s ADDRESS CAP_EXP+8.w=10:10.",
     ),
     Row(
         "relaxed_ordering_gpu",

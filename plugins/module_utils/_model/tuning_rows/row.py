@@ -43,6 +43,7 @@ class Row:
     :ivar source: who expects it; for a row of which nothing is expected, what experts say against each other
     :ivar alike: nodes of one kind are held against each other
     :ivar setting: how it is set without a reboot; None: it is not
+    :ivar elsewhere: remedy at NICs of other vendors than NVIDIA; empty: the same
     """
 
     name: str
@@ -56,6 +57,7 @@ class Row:
     source: str = ""
     alike: bool = True
     setting: typing.Optional[Setting] = None
+    elsewhere: str = ""
 
 
 def fits(rule: str, value: str) -> bool:
