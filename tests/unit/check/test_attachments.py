@@ -129,6 +129,59 @@ def test_each_rule(profile: str, changes: typing.Dict[str, int], world: ClusterB
     assert said in found[0].why
 
 
+def bonded(*states: str) -> NodeHcas:
+    """A node whose two HCAs are parts of bond0, the second one with the RDMA device of both, and one HCA beside them."""
+    parts = (Netdev(f"ens1f{number}", "aa:bb", 9000, state, bond="bond0") for number, state in enumerate(states))
+    pci = (PciFunction(f"0000:3c:00.{number}", "15b3", "1021", "0200", "mlx5_core") for number in range(2))
+    first, second = (Hca(part.name, None, (part,), function) for part, function in zip(parts, pci))
+    carrier = dataclasses.replace(second, name="mlx5_bond_0", rdma_device="mlx5_bond_0", ports=(Port(1, link_layer="Ethernet"),))
+    other = dataclasses.replace(NIC, pci=PciFunction("0000:4d:00.0", "15b3", "1021", "0200", "mlx5_core"))
+    return NodeHcas((first, carrier, other))
+
+
+def on_bond(profile: str, netdev: str, *states: str, mtu: int = 9000) -> typing.Tuple[typing.Dict[str, Finding], Finding]:
+    """What the linter says by its checks, and what stage discover says of the NICs."""
+    intent = intent_of(made(profile, mtu=mtu, select={"hcas_per_node": 1, "netdev": [netdev]}))
+    found = lint(intent.fabrics[0], Surroundings(hcas={"a": bonded(*states)}), ["a"])
+    seen = discover.check(intent, discover.Facts({"a": ObservedHcas(bonded(*states))}))
+    return {item.check: item for item in found}, next(item for item in seen if item.check == "discover.hcas")
+
+
+@pytest.mark.parametrize("states", [("up", "up"), ("down", "up")])
+def test_a_bond_is_a_nic_that_is_up_where_one_of_its_parts_is(states: typing.Tuple[str, str]) -> None:
+    found, seen = on_bond("macvlan", "bond0", *states)
+    assert {item.status for item in found.values()} == {"pass"} and seen.status == "pass" and seen.measured.startswith("1 NICs: mlx5_bond_0")
+    assert found["network.lint_select"].measured == "mlx5_bond_0 at 0000:3c:00.1"
+    assert {item.status for item in on_bond("macvlan", "ens1", *states)[0].values()} == {"fail", "pass"}, "the NIC beside it has an MTU of 1500 bytes"
+
+
+def test_a_bond_takes_no_more_than_its_parts_and_is_down_with_the_last_of_them() -> None:
+    found, _seen = on_bond("macvlan", "bond0", "down", "down", mtu=9500)
+    assert found["network.lint_link"].subject == "macvlan a bond0" and found["network.lint_link"].status == "warn"
+    found, _seen = on_bond("macvlan", "bond0", "up", "up", mtu=9500)
+    assert found["network.lint_link"].status == "fail" and "must be [0, master MTU(9000)]" in found["network.lint_link"].why
+
+
+@pytest.mark.parametrize("profile", ["macvlan", "rdma_shared"])
+@pytest.mark.parametrize("part", ["ens1f0", "ens1f1"])
+def test_a_part_of_a_bond_is_no_nic_for_pods_that_share_it(profile: str, part: str) -> None:
+    found, seen = on_bond(profile, part, "up", "up")
+    for item in (found["network.lint_select"], seen):
+        assert item.status == "fail" and item.why.startswith(f"{part} is a part of the bond bond0") and item.remedy.endswith("bond0.")
+
+
+def test_the_plugin_that_shares_devices_finds_no_bond() -> None:
+    found, seen = on_bond("rdma_shared", "bond0", "up", "up")
+    assert seen.status == "pass" and (found["network.lint_rdma"].status, found["network.lint_rdma"].measured) == ("fail", "bond0 is a bond")
+    assert "it offers nothing" in found["network.lint_rdma"].why and "sriov_ethernet" in found["network.lint_rdma"].remedy
+
+
+def test_virtual_functions_of_a_part_of_a_bond_are_its_own() -> None:
+    intent = intent_of(made("sriov_ethernet", select={"hcas_per_node": 1, "netdev": ["ens1f1"]}))
+    seen = discover.check(intent, discover.Facts({"a": ObservedHcas(bonded("up", "up"))}))
+    assert [(item.status, item.measured[:7]) for item in seen if item.check == "discover.hcas"] == [("pass", "1 NICs:")]
+
+
 def test_a_policy_that_is_ours_or_has_other_parts_is_joined() -> None:
     for policy in (
         NicPolicy("nic-cluster-policy", "ready", True, {"rdmaSharedDevicePlugin": "{}"}),

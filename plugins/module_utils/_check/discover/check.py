@@ -18,7 +18,7 @@ from ..._model.intent import Fabric, Intent
 from ..._model.load import Hints
 from ..._model.profiles import is_infiniband, moves, owns_rdma, traits
 from ..._model.text import folded
-from ..fleet import answers, vendors, why_no_sriov
+from ..fleet import answers, bonds, vendors, why_no_sriov
 from ..fleet.hcas_of_fabric import candidates, selects
 from . import clock, numa
 
@@ -271,17 +271,8 @@ def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Fi
     if len(hcas) != wanted:
         others = _described([hca for hca in _others(node, hcas) if not hca.is_virtual]) or "none"
         why = f"The selectors of the fabric fit {len(hcas)} physical functions of the node. Others that it has: {others}."
-        return [
-            Finding(
-                "discover.hcas",
-                subject,
-                FAIL,
-                measured,
-                expected,
-                why,
-                f"Correct select and hcas_per_node of the fabric '{fabric.name}', or the node's hardware.",
-            )
-        ]
+        remedy = f"Correct select and hcas_per_node of the fabric '{fabric.name}', or the node's hardware."
+        return [Finding("discover.hcas", subject, FAIL, measured, expected, *(bonds.explain_parts(fabric, node) or (why, remedy)))]
     findings = [ok("discover.hcas", subject, measured, expected)]
     for hca in hcas:
         driven = _check_driver(name, hca, owns_rdma(fabric), node)
@@ -353,13 +344,14 @@ def _check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> ty
 
 def _misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
     """Which part of the intent a listed function contradicts."""
-    if selects(fabric.select, hca):
+    usable = bonds.usable_names(fabric, hca)
+    if selects(fabric.select, hca, usable):
         return f"its link layer is not that of the profile {fabric.profile}: it has {layers}"
-    pci, names = hca.pci, folded(hca.names, _MOST) or "none"
+    pci, names = hca.pci, folded(usable, _MOST) or "none"
     wrong = {
         f"vendor {fabric.select.vendor}, it has {pci.vendor if pci else 'none'}": pci and fabric.select.vendor in (None, pci.vendor),
         f"device {fabric.select.device}, it has {pci.device if pci else 'none'}": pci and fabric.select.device in (None, pci.device),
-        f"netdev {', '.join(fabric.select.netdev)}, it has {names}": not fabric.select.netdev or any(name in fabric.select.netdev for name in hca.names),
+        f"netdev {', '.join(fabric.select.netdev)}, it has {names}": not fabric.select.netdev or any(name in fabric.select.netdev for name in usable),
     }
     return "another selector contradicts: " + "; ".join(text for text, fits in wrong.items() if not fits)
 

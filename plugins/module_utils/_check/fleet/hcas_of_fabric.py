@@ -16,6 +16,7 @@ from ..._model.hca import Hca, NodeHcas, Port
 from ..._model.intent import Fabric, Select
 from ..._model.profiles import is_infiniband, traits
 from ..._model.text import folded
+from . import bonds
 from .layouts import Seats, address_of, numbers
 
 #: of the subnet managers that nodes tell of, in the words of a finding
@@ -61,14 +62,17 @@ class Membership:
         return not self.why
 
 
-def selects(select: Select, hca: Hca) -> bool:
-    """Whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are never selected."""
+def selects(select: Select, hca: Hca, names: typing.Optional[typing.Sequence[str]] = None) -> bool:
+    """Whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are never selected.
+
+    :param names: by which an interface of it may be selected; None: of all of its interfaces
+    """
     if hca.is_virtual:
         return False
     address, vendor, device = (hca.pci.address, hca.pci.vendor, hca.pci.device) if hca.pci else ("", "", "")
     return (
         (not select.pci or address in {item.lower() for item in select.pci})
-        and (not select.netdev or any(name in select.netdev for name in hca.names))
+        and (not select.netdev or any(name in select.netdev for name in (hca.names if names is None else names)))
         and (select.vendor is None or vendor == select.vendor.lower())
         and (select.device is None or device == select.device.lower())
     )
@@ -76,10 +80,10 @@ def selects(select: Select, hca: Hca) -> bool:
 
 def candidates(fabric: Fabric, node: NodeHcas) -> typing.Tuple[Hca, ...]:
     """The HCAs of a node that could be members, judged without a subnet manager: link layer of the profile, and what the intent's lists allow."""
-    chosen = (hca for hca in node.hcas if traits(fabric).members and selects(fabric.select, hca))
+    chosen = [hca for hca in node.hcas if traits(fabric).members and selects(fabric.select, hca, bonds.usable_names(fabric, hca))]
     if is_infiniband(fabric):
         return tuple(hca for hca in chosen if any(port.link_layer == "InfiniBand" for port in hca.all_ports))
-    return tuple(hca for hca in chosen if hca.pci is not None and not any(port.link_layer == "InfiniBand" for port in hca.all_ports))
+    return bonds.join_bonds(fabric, [hca for hca in chosen if hca.pci is not None and not any(port.link_layer == "InfiniBand" for port in hca.all_ports)])
 
 
 def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:

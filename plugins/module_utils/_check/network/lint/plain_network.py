@@ -7,12 +7,14 @@ The rules of the SR-IOV operator's policies are in sriov_policy.py.
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ...._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ...._model.hca import Hca, Netdev
 from ...._model.intent import Fabric
 from ...._model.profiles import NIC_POLICY, needs_nic_policy
+from ...fleet.bonds import explain_parts, find_bond
 from ...fleet.hcas_of_fabric import candidates
 from ...fleet.vendors import load_rdma
 from .sriov_policy import LINK, OPERATOR, RDMA, SELECT, ClusterBefore
@@ -45,15 +47,27 @@ def _interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
         if len(chosen) == count:
             yield ok(SELECT, subject, measured, expected)
             continue
+        part = explain_parts(fabric, world.hcas[name])
+        if part is not None:
+            yield Finding(SELECT, subject, FAIL, measured, expected, *part)
+            continue
         others = ", ".join(netdev.name for hca in world.hcas[name].hcas if not hca.is_virtual for netdev in hca.netdevs) or "none"
         why = f"Pods on the node could not be attached. Interfaces of physical functions that it has: {others}."
         yield Finding(SELECT, subject, FAIL, measured, expected, why, "Correct select of the fabric, or name the interface alike on all nodes (udev, NMState).")
 
 
 def _master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Optional[typing.Tuple[Hca, Netdev]]:
-    """The interface of a node on which pods are put."""
-    hcas = candidates(fabric, world.hcas[name]) if name in world.hcas else ()
-    return next(((hca, netdev) for hca in hcas for netdev in hca.netdevs if netdev.name in fabric.select.netdev), None)
+    """The interface of a node on which pods are put; of a bond the part that speaks for it, by the name of the bond."""
+    if name not in world.hcas:
+        return None
+    for hca in candidates(fabric, world.hcas[name]):
+        for netdev in hca.netdevs:
+            part = find_bond(world.hcas[name], netdev.bond) if netdev.bond in fabric.select.netdev else None
+            if netdev.bond is not None and part is not None:
+                return hca, dataclasses.replace(part, name=netdev.bond)
+            if netdev.name in fabric.select.netdev:
+                return hca, netdev
+    return None
 
 
 def _mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
@@ -96,6 +110,10 @@ def _shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -
             yield Finding(RDMA, subject, FAIL, "mode exclusive", expected, why, remedy)
         elif master is None:
             yield Finding(RDMA, subject, UNKNOWN, "no interface", expected, "The node does not show the interface.", "See network.lint_select.")
+        elif master[1].bond is not None:
+            why = f"The plugin looks for the interface of a PCI function by its name, and {master[1].name} is a bond, which is none: it offers nothing."
+            remedy = "Give pods virtual functions of the bond's HCAs (profile sriov_ethernet), or take the bond apart and have one fabric for each HCA."
+            yield Finding(RDMA, subject, FAIL, f"{master[1].name} is a bond", expected, why, remedy)
         elif not master[0].rdma_device:
             why = "The plugin finds no RDMA device of the interface, and offers nothing."
             yield Finding(RDMA, subject, FAIL, "no RDMA device", expected, why, load_rdma([master[0]]))
