@@ -33,7 +33,7 @@ class ActionModule(ControllerAction):
         facts, _counts = facts_of(FactFolder(options["facts_dir"], options["run"]), "teardown")
         seen = load(Facts, {**facts, "operator_removed": options["operator_removed"]}, "facts")
         gate = judge(check(intent, seen))
-        removed = sum(item.action == "deleted" for item in seen.removed)
+        removed = sum(item.action == "deleted" for item in seen.removed or ())
         told = teardown_stats(gate, options["run"], seen.check_mode, removed, options["facts_dir"])
         answer: Result = {"findings": counts(gate.judged), "stats": told}
         if gate.open:

@@ -151,7 +151,9 @@ def _read(folder: FactFolder, start: RunStart, source: Source) -> typing.Tuple[b
         answers = {node: folder.read(source.kind, node) for node in start.nodes}
         return True, {node: fact.value for node, fact in answers.items() if fact is not None and fact.value is not None}
     if isinstance(source, Joined):
-        return True, [item for kind in source.kinds for item in _mapping(folder, kind).get(source.key, ())]
+        values = [_mapping(folder, kind) for kind in source.kinds]
+        there = not source.whole or all(source.key in value for value in values)
+        return there, [item for value in values for item in value.get(source.key, ())]
     value = _mapping(folder, source.kind)
     return source.key in value, value.get(source.key)
 

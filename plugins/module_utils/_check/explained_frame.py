@@ -63,6 +63,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "A finalizer whose owner is gone.",
             "A namespace of the collection has objects that the collection did not make. They would go with it, so it was not deleted.",
             "The user may not list all that a namespace has (unknown), or may not delete the object.",
+            "A task that takes objects back has not said what became of them (unknown).",
         ),
         look=(
             "kubectl get sriovnetworknodepolicies,network-attachment-definitions -A -l app.kubernetes.io/managed-by=linerate.rdma",

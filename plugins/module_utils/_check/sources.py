@@ -48,10 +48,14 @@ class OfCluster(typing.NamedTuple):
 
 
 class Joined(typing.NamedTuple):
-    """One key, a list, of several facts about the cluster, one after the other."""
+    """One key, a list, of several facts about the cluster, one after the other.
+
+    :ivar whole: each of the facts must be there; else the default of the field counts
+    """
 
     kinds: typing.Tuple[str, ...]
     key: str
+    whole: bool = False
 
 
 class OfRun(typing.NamedTuple):
@@ -194,7 +198,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
     "training": {"log": OfCluster("nccl_log", "log"), "pods": OfCluster("job_pods", "pods"), "hcas": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
     "teardown": {
         "nodes": NODES,
-        "removed": Joined(("objects_removed", "maps_removed", "admission_removed", "olm_removed", "namespaces_removed"), "applied"),
+        "removed": Joined(("objects_removed", "maps_removed", "admission_removed", "olm_removed", "namespaces_removed"), "applied", whole=True),
         "stays": Joined(("olm_removed", "release_kept"), "stays"),
         "left": OfCluster("operators_left", "operators"),
         "sync": OfCluster("sync", "sync"),

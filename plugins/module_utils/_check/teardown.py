@@ -10,6 +10,7 @@ import typing
 from .._model.apply import FOREIGN, UNREAD, AppliedObject
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.host import DROP_IN, ObservedText, Roll
+from .._model.host_intent import HostNeeds
 from .._model.intent import Intent
 from .._model.kernel_arguments import DROP_IN as GRUB_DROP_IN
 from .._model.kernel_arguments import RECORD, LeftArguments
@@ -34,11 +35,11 @@ class Facts:
     """What the check needs besides the intent.
 
     :ivar nodes: names of the nodes that took part
-    :ivar removed: what became of each object
+    :ivar removed: what became of each object; None when not all were asked for
     :ivar sync: answer of sriov_sync for the way back; None when it did not run
     :ivar operators: answer of sriov_operator_info afterwards; None when there is none
     :ivar operator_removed: whether the operator was taken back as well
-    :ivar rolls: how the MachineConfigPools took it that MachineConfigs and KubeletConfigs went
+    :ivar rolls: how the MachineConfigPools took it that MachineConfigs and KubeletConfigs went; None when nobody looked
     :ivar roll_error: why the pools did not get ready for that
     :ivar drop_ins: state of containerd's drop-in on each node, in the words of the module file
     :ivar kernel_arguments: those that the module kernel_arguments has added and not taken back, on each node
@@ -50,11 +51,11 @@ class Facts:
     """
 
     nodes: typing.Tuple[str, ...] = ()
-    removed: typing.Tuple[AppliedObject, ...] = ()
+    removed: typing.Optional[typing.Tuple[AppliedObject, ...]] = None
     sync: typing.Optional[SyncFacts] = None
     operators: typing.Optional[OperatorFacts] = None
     operator_removed: bool = False
-    rolls: typing.Tuple[Roll, ...] = ()
+    rolls: typing.Optional[typing.Tuple[Roll, ...]] = None
     roll_error: str = ""
     drop_ins: typing.Dict[str, ObservedText] = dataclasses.field(default_factory=dict)
     kernel_arguments: typing.Dict[str, LeftArguments] = dataclasses.field(default_factory=dict)
@@ -72,21 +73,37 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     """
     if facts.check_mode:
         return tuple(finding for name in facts.by_pods for finding in (_drop_in(name, facts), _kernel_arguments(name, facts)))
-    findings = [_object(item) for item in facts.removed]
-    if not findings:
-        findings.append(ok("teardown.object", "objects", "none was there", "none is left"))
+    findings = _objects(facts.removed)
     findings += [_stays(item) for item in facts.stays]
-    findings += _releases(facts.left) if facts.left is not None else []
+    findings += _releases(facts.left or OperatorsSeen(errors=("nobody looked",)))
+    # where nobody is named, nobody was looked at
+    nodes = facts.nodes or ("inventory",)
     for fabric in (fabric for fabric in intent.fabrics if traits(fabric).functions):
-        findings += [_node(fabric.name, name, facts.sync) for name in facts.nodes]
-    findings += machine_config.findings(facts.rolls, facts.roll_error, "teardown.roll")
-    findings += [_drop_in(name, facts) for name in facts.nodes]
-    findings += [_kernel_arguments(name, facts) for name in facts.nodes]
+        findings += [_node(fabric.name, name, facts.sync) for name in nodes]
+    findings += _rolls(intent.cluster.host, facts)
+    findings += [_drop_in(name, facts) for name in nodes]
+    findings += [_kernel_arguments(name, facts) for name in nodes]
     if intent.cluster.tuning.set:
-        findings += [_settings(name, facts.kernel_settings.get(name)) for name in facts.nodes if name not in facts.by_pods]
+        findings += [_settings(name, facts.kernel_settings.get(name)) for name in nodes if name not in facts.by_pods]
     if facts.operator_removed:
         findings.append(_operator(facts.operators))
     return tuple(findings)
+
+
+def _objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> typing.List[Finding]:
+    if removed is None:
+        why = "Not each of the tasks that take objects back has said what became of them, so what is left is not known."
+        return [Finding("teardown.object", "objects", UNKNOWN, "not known", "none is left", why, "Run the teardown again.")]
+    return [_object(item) for item in removed] or [ok("teardown.object", "objects", "none was there", "none is left")]
+
+
+def _rolls(needs: HostNeeds, facts: Facts) -> typing.Iterator[Finding]:
+    """How the MachineConfigPools took it, where the intent has something for them."""
+    asked = needs.kernel_arguments or needs.kubelet is not None or (needs.memlock is not None and needs.memlock.by == "machine_config")
+    if asked and facts.rolls is None:
+        why, expected = "The nodes had MachineConfigs or a KubeletConfig by the intent, and nobody saw them come back from that.", "all machines without them"
+        yield Finding("teardown.roll", "MachineConfigPools", UNKNOWN, "not looked at", expected, why, "Run the teardown again.")
+    yield from machine_config.findings(facts.rolls or (), facts.roll_error, "teardown.roll")
 
 
 def _object(item: AppliedObject) -> Finding:
@@ -165,13 +182,13 @@ def _node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Finding:
 
 def _drop_in(name: str, facts: Facts) -> Finding:
     seen, expected = facts.drop_ins.get(name, ObservedText(error="was not asked")), "no drop-in of ours for containerd's unit"
-    if seen.value == "absent":
+    if seen.value == "absent" and seen.error is None:
         return ok("teardown.drop_in", name, "none", expected)
     by_hand = f"On the node, as root: rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
-    if seen.value is not None and name in facts.by_pods:
+    if seen.value is not None and seen.error is None and name in facts.by_pods:
         why = f"{DROP_IN} is there, from when the node was reached by ssh. It is reached by its observer now, which changes nothing on it."
         return Finding("teardown.drop_in", name, FAIL, seen.value, expected, why, f"{by_hand}; or reach it by ssh again, and run the teardown.")
-    if seen.value is not None:
+    if seen.value is not None and seen.error is None:
         return Finding("teardown.drop_in", name, FAIL, seen.value, expected, f"{DROP_IN} is still there.", f"{by_hand}.")
     why = f"Whether {DROP_IN} is there is not known: {seen.error}."
     if name in facts.by_pods:
@@ -211,8 +228,8 @@ def _kernel_arguments(name: str, facts: Facts) -> Finding:
 
 def _settings(name: str, seen: typing.Optional[ObservedSettings]) -> Finding:
     expected = "neither of the files that the module kernel_settings writes"
-    if seen is not None and seen.value is not None and seen.error is None:
-        return ok("teardown.settings", name, "taken back" if seen.value.get("changes") else "none", expected)
+    if seen is not None and seen.value is not None and "changes" in seen.value and seen.error is None:
+        return ok("teardown.settings", name, "taken back" if seen.value["changes"] else "none", expected)
     error = "was not asked" if seen is None else seen.error or "empty answer"
     remedy = "Bring the node back and run the teardown again."
     return Finding("teardown.settings", name, UNKNOWN, "not known", expected, f"Whether they are gone is not known: {error}.", remedy)

@@ -17,7 +17,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers i
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.olm import Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.olm import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ObservedText
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import LeftArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import (
     Catalog,
@@ -28,6 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import (
     ServiceVersion,
     Stay,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.olm import subscription as parse_subscription
 
 READY: typing.Dict[str, typing.Any] = {
@@ -110,7 +113,9 @@ def test_where_olm_was_asked_for_nothing_nothing_is_found() -> None:
 
 def test_what_a_teardown_leaves_is_told_and_closes_nothing() -> None:
     stay = Stay("CustomResourceDefinition nodes.nfd.io", "2 objects of it are not the collection's: a, b")
-    findings = teardown.check(Intent(()), teardown.Facts(stays=(stay,)))
+    seen = {"drop_ins": {"worker-1": ObservedText("absent")}, "kernel_arguments": {"worker-1": LeftArguments(())}}
+    facts: typing.Dict[str, typing.Any] = {"nodes": ("worker-1",), "removed": (), "left": OperatorsSeen(), **seen}
+    findings = teardown.check(Intent(()), teardown.Facts(stays=(stay,), **facts))
     (found,) = [finding for finding in findings if finding.check == "teardown.stays"]
     assert (found.subject, found.status) == (stay.subject, "warn") and stay.why in found.why and "kubectl delete crd" in found.remedy
     assert judge(findings).open

@@ -99,6 +99,7 @@ def test_a_module_that_failed_or_did_not_run_is_not_known() -> None:
     [
         (ObservedSettings({"changes": ["removed /etc/sysctl.d/90-linerate-rdma.conf"]}), PASS),
         (ObservedSettings({"changes": []}), PASS),
+        (ObservedSettings({}), UNKNOWN),
         (ObservedSettings(error="unreachable: timed out"), UNKNOWN),
         (None, UNKNOWN),
     ],

@@ -144,6 +144,16 @@ def test_full_folder_loads_into_the_facts_of_the_stage(folder: FactFolder, stage
     assert {count.kind for count in counts} == set(kinds)
 
 
+def test_a_list_of_several_facts_needs_each_of_them(folder: FactFolder) -> None:
+    """Of objects that nobody asked for nothing is left only in words."""
+    source = SOURCES["teardown"]["removed"]
+    assert isinstance(source, Joined) and source.whole
+    fill(folder, "teardown")
+    folder.write(source.kinds[1], value={})
+    data, _counts = facts_of(folder, "teardown")
+    assert "removed" not in data and "stays" in data
+
+
 @pytest.mark.parametrize("stage", FACTS)
 def test_empty_folder_loads_too_and_every_node_has_its_error(folder: FactFolder, stage: str) -> None:
     data, counts = facts_of(folder, stage)
