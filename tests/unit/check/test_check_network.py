@@ -39,7 +39,15 @@ NETWORK = AppliedObject("SriovNetwork", "net", "ops", "storage", "unchanged")
 NAMESPACE = AppliedObject("Namespace", "test", action="unchanged")
 READY = SyncNode("storage", "worker-1", "ready", "4 openshift.io/igb", matched=("0000:01:00.0",), allocatable=4)
 PLAN = DisruptionPlan((NodePlan("worker-1", "configure"),))
-FACTS = Facts(("worker-1",), (NAMESPACE, POLICY, NETWORK), SyncFacts(True, False, 24.0, (READY,)), plan=PLAN, ipam=AddressFacts(pods=1), leftovers=Leftovers())
+FACTS = Facts(
+    ("worker-1",),
+    (NAMESPACE, POLICY, NETWORK),
+    SyncFacts(True, False, 24.0, (READY,)),
+    plan=PLAN,
+    ipam=AddressFacts(pods=1),
+    leftovers=Leftovers(),
+    lint=LintFacts(),
+)
 
 
 def statuses(facts: Facts) -> typing.Dict[str, str]:
@@ -71,6 +79,12 @@ def test_all_in_place() -> None:
         "network.allocatable": "pass",
         "network.leftover": "pass",
     }
+
+
+def test_objects_that_nobody_has_linted_are_unknown() -> None:
+    finding = found(dataclasses.replace(FACTS, lint=None), "network.lint_read")
+    assert (finding.subject, finding.status, finding.measured) == ("cluster", "unknown", "not linted")
+    assert "was not looked at before they were applied" in finding.why and finding.remedy == "Run the stage again."
 
 
 def test_facts_survive_the_way_through_ansible() -> None:

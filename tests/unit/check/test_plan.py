@@ -690,6 +690,7 @@ SUBJECT = "MachineConfigPool worker"
         (Roll("worker", 1, "b", 3, 3), "pass"),
         (Roll("worker", 0, "b", 3, 3), "pass"),
         (Roll("worker", 1, "b", 3, 2), "fail"),
+        (Roll("worker", 1, "b", 2, 3), "fail"),
         (Roll("worker", 2, "b", 3, 3), "fail"),
         (Roll("worker", 1, "b", 3, 3, error="timed out"), "fail"),
         (Roll("worker", 1, "b", 3, 2, others=("n9",)), "warn"),

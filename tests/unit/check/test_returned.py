@@ -92,3 +92,9 @@ def test_a_node_that_was_reset_and_of_which_nothing_was_kept_is_unknown(outcome:
     (kept,) = check({"a": BEFORE}, {"a": ObservedHcas(BEFORE)}, (outcome,))
     assert kept.status == "pass"
     assert list(check({}, {}, (NodeOutcome("a", "done", did=("set",)), NodeOutcome("b", "nothing")))) == list(check({}, {}, None)) == []
+
+
+def test_of_a_node_of_which_nothing_was_kept_nobody_can_say_that_all_is_back() -> None:
+    (finding,) = check({"worker-1": NodeHcas(())}, {"worker-1": ObservedHcas(BEFORE)})
+    assert (finding.subject, finding.status, finding.measured) == ("worker-1", "unknown", "not known")
+    assert "Of what it had before its reset nothing is known" in finding.why and "-e rdma_from=discover" in finding.remedy

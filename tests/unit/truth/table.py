@@ -458,8 +458,6 @@ ROWS: typing.Tuple[Row, ...] = (
     ),
     Row(("rolls",), ("[].config", "[].seconds"), "It is told beside what is judged."),
     Row(("rolls",), ("[].rolls",), "It rolled once at most.", LESS),
-    Row(("rolls",), ("[].machines",), "All machines have come.", LESS),
-    Row(("rolls",), ("[].updated",), "All machines have come.", ("more",)),
     Row(("rolls",), ("[].others",), "Each node of the inventory has come.", warns=True),
     Row(("rolls.kubelet",), _under("wanted[].", "kind", "name", "what", "labels"), _NAMES),
     Row(

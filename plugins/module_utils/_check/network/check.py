@@ -54,7 +54,7 @@ class Facts:
     :ivar check_mode: whether ansible-playbook ran with --check
     :ivar allowed: whether the plan allowed to write; if not, all after it was a dry run
     :ivar unmade: fabrics whose objects could not be written, each with the reason
-    :ivar lint: what the linter found before anything was applied
+    :ivar lint: what the linter found before anything was applied; None when it did not run
     :ivar rolls: how the MachineConfigPools took what was new to them
     :ivar kubelet: the KubeletConfigs, after that; None when nobody looked
     :ivar roll_error: why the pools did not get the new configuration ready
@@ -67,7 +67,7 @@ class Facts:
     check_mode: bool = False
     plan: typing.Optional[DisruptionPlan] = None
     ipam: typing.Optional[AddressFacts] = None
-    lint: LintFacts = LintFacts()
+    lint: typing.Optional[LintFacts] = None
     rolls: typing.Tuple[Roll, ...] = ()
     kubelet: typing.Optional[KubeletStand] = None
     roll_error: str = ""
@@ -79,13 +79,18 @@ class Facts:
         """Whether nothing was written, so that nothing can have come of it."""
         return self.check_mode or not self.allowed
 
+    @property
+    def linted(self) -> LintFacts:
+        """What the linter found; nothing where it did not run."""
+        return self.lint or LintFacts()
+
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     """Whether the addresses are free, what the linter said, what it does to the nodes, then a finding for each object, then one for each fabric and node."""
-    findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_lint_read(facts.lint), *facts.lint.findings]
+    findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_lint_read(facts.lint), *facts.linted.findings]
     findings += plan.findings(intent.cluster, facts.plan, facts.nodes)
     findings += [_shared(item) for item in facts.applied if not item.fabric]
-    findings += find_unapplied(intent, facts.applied, {*facts.lint.held, *facts.unmade})
+    findings += find_unapplied(intent, facts.applied, {*facts.linted.held, *facts.unmade})
     findings += machine_config.findings(facts.rolls, facts.roll_error)
     findings += machine_config.not_rolled(facts.plan, facts.rolls) if not facts.unwritten and not facts.roll_error else ()
     findings += machine_config.kubelet(facts.kubelet, facts.unwritten) if intent.cluster.host.kubelet is not None else ()
@@ -96,7 +101,10 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     return (*findings, *_leftovers(intent, facts))
 
 
-def _lint_read(lint: LintFacts) -> typing.List[Finding]:
+def _lint_read(lint: typing.Optional[LintFacts]) -> typing.List[Finding]:
+    if lint is None:
+        why = "Whether the objects fit the nodes was not looked at before they were applied."
+        return [Finding("network.lint_read", "cluster", UNKNOWN, "not linted", "everything", why, "Run the stage again.")]
     if not lint.errors:
         return []
     why = f"The linter could not read all that it judges by: {'; '.join(lint.errors[:5])}."
@@ -113,8 +121,8 @@ def _objects(fabric: Fabric, facts: Facts) -> typing.List[Finding]:
     mine = [item for item in facts.applied if item.fabric == fabric.name]
     expected = [(_POLICY, "SriovNetworkNodePolicy")] if traits(fabric).functions else []
     expected += [(_ATTACHMENT, attachment_kind(fabric))] if attachment_kind(fabric) else []
-    if fabric.name in facts.lint.held:
-        why = f"Nothing of the fabric was applied: {facts.lint.held[fabric.name]}."
+    if fabric.name in facts.linted.held:
+        why = f"Nothing of the fabric was applied: {facts.linted.held[fabric.name]}."
         remedy = "Correct what the findings network.lint_* name; a waiver on such a finding lets the API server decide instead."
         return [Finding(check_id, fabric.name, SKIPPED, "held back", "accepted by the API server", why, remedy) for check_id, _kind in expected]
     findings = [_judge(item, _CHECKS.get(item.kind, "network.object_accepted"), f"{fabric.name} {item.kind} {item.name}") for item in mine]
@@ -139,7 +147,7 @@ def _leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         yield Finding(check_id, "cluster", UNKNOWN, measured, expected, why, remedy)
         return
     fabrics = {fabric.name for fabric in intent.fabrics}
-    left = [item for item in seen.objects if item.fabric not in {*facts.lint.held, *facts.unmade}]
+    left = [item for item in seen.objects if item.fabric not in {*facts.linted.held, *facts.unmade}]
     for item in left:
         why = "An earlier run made it for another intent."
         if item.fabric:
@@ -291,7 +299,7 @@ def _unasked(fabric: Fabric, facts: Facts) -> typing.Tuple[str, str]:
     refused = next((item for item in facts.applied if item.fabric == fabric.name and item.action == "refused"), None)
     if refused is not None:
         return f"{refused.kind} {refused.name} was refused, so nothing can come of it.", "See the finding on that object."
-    if fabric.name in facts.lint.held:
+    if fabric.name in facts.linted.held:
         return "The linter held the fabric back.", "See the findings network.lint_*."
     if fabric.name in facts.unmade:
         return facts.unmade[fabric.name], "Correct what the reason names, and run the stage again."

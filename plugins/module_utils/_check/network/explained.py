@@ -242,9 +242,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     "network.lint_read": Explanation(
         means="The linter could not read all that it judges by. What it says holds only for the rest.",
         measured="Answers of the API server to each list that the linter asks for.",
-        causes=("The user of the kubeconfig lacks a right.",),
+        causes=("The user of the kubeconfig lacks a right.", "The linter did not run."),
         look=("kubectl auth can-i --list",),
-        remedy="Give the user the rights of docs/rbac/look.yml: `kubectl apply -f docs/rbac/look.yml`.",
+        remedy="Give the user the rights of docs/rbac/look.yml: `kubectl apply -f docs/rbac/look.yml`. Where the linter did not run, run the stage again.",
     ),
     "network.lint_select": Explanation(
         means="A policy would not select exactly `hcas_per_node` functions on a node. The finding names the nearest match and what differs.",

@@ -37,6 +37,10 @@ def check(
             why = f"What it has since its reset is not known: {seen.error or 'its answer is empty'}."
             yield Finding(_CHECK, node, UNKNOWN, "no answer", _EXPECTED, why, "Bring the node back, and run from stage discover on: -e rdma_from=discover.")
             continue
+        if not _physical(had):
+            why = "Of what it had before its reset nothing is known, so nobody can say whether all of it came back."
+            yield Finding(_CHECK, node, UNKNOWN, "not known", _EXPECTED, why, _REMEDY)
+            continue
         lost = missing(had, seen.value)
         if lost:
             yield Finding(_CHECK, node, FAIL, f"{len(lost)} missing", _EXPECTED, f"Since its reset it lacks: {'; '.join(lost[:10])}.", _REMEDY)

@@ -135,7 +135,7 @@ def findings(rolls: typing.Iterable[Roll], error: str, check: str = "network.rol
             why = f"Its nodes did not all come to the new configuration: {roll.error}."
             remedy = "oc describe machineconfigpool, and the log of the machine-config-daemon on the node that hangs; then run the stage again."
             yield Finding(check, subject, FAIL, measured, expected, why, remedy)
-        elif roll.updated + len(roll.others) < roll.machines:
+        elif not roll.updated <= roll.machines <= roll.updated + len(roll.others):
             why = "Its nodes have not all come to the new configuration."
             yield Finding(check, subject, FAIL, measured, expected, why, "See oc describe machineconfigpool, then run the stage again.")
         elif roll.rolls > 1:
