@@ -49,6 +49,19 @@ CAUSES: typing.Dict[str, Cause] = {
         "Set network.link_state: enable, and use a subnet manager that serves virtual functions (virt_enabled 2).",
         "Look at the carrier of the physical function: ip link show <PF>.",
     ),
+    "no_lid": Cause(
+        "The port of the RDMA device has no LID: no subnet manager has configured it.",
+        "See stages fabric and virtual_functions for the subnet manager, and that it serves virtual functions (virt_enabled 2 in OpenSM); "
+        "in the pod: cat /sys/class/infiniband/*/ports/1/lid.",
+    ),
+    "no_queue": Cause(
+        "The RDMA device made no queue pair or completion queue: it has none left, or none of that size.",
+        "See dmesg of the node, and rdma resource show there for who holds them. Lower pods.queue_pairs of the fabric where it is many.",
+    ),
+    "other_release": Cause(
+        "The perftest of the two ends is of different releases, or was built with other settings: their images are not the same.",
+        "Name the image in pods.image by its digest: one tag may be two images, where a node has pulled it before the other.",
+    ),
     "memlock": Cause(
         "Memory could not be pinned: memlock is too low, or the VF has node GUID 0.",
         "Give the pod IPC_LOCK or raise the runtime's memlock; look at the VF's GUID on its node.",

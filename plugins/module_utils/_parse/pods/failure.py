@@ -24,6 +24,9 @@ _OwnKind = typing.Literal[
     "no_device",
     "device_access",
     "port_down",
+    "no_lid",
+    "no_queue",
+    "other_release",
     "memlock",
     "gid",
     "no_gid",
@@ -78,6 +81,7 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     ("no_option", r"unrecognized option|invalid option -- "),
     ("memlock", r"Couldn't allocate MR|failed to create mr|Failed to create MR|reg_mr failed|Cannot allocate memory"),
     ("port_down", r"Port number [0-9]+ state is|Unable to query port [0-9]+ attributes"),
+    ("no_lid", r"Local lid 0x0 detected"),
     (
         "no_device",
         r"IB device \S+ not found|Unable to find the Infiniband/RoCE device|Did not detect devices|No RDMA devices were detected|No IB devices found"
@@ -98,7 +102,14 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
         r"|rdma_(?:resolve|bind)_addr\b.{0,100}(?:No such device|unreachable|No route to host|Cannot assign requested address|failed|error)"
         r"|Failed to resolve RDMA CM address",
     ),
+    (
+        "no_queue",
+        r"Couldn't (?:create|allocate) (?:a receiver |(?:send |receive )?completion |rdma (?:new |old )?)?(?:CQ|PD|TD|PAD|QP|SRQ|context|channel)\b"
+        r"|Failed to create (?:CQs|QP)|Unable to create QP|QP size might be too big|Failed to modify QP to INIT"
+        r"|ibv_(?:alloc_pd|create_cq|create_comp_channel|create_qp)\b|rdma_create_qp\b",
+    ),
     ("gid", r"Failed to modify QP (?:[0-9]+ )?to RT[RS]|Unable to Connect the HCA's through the link|Found Incompatibility issue with GID types"),
+    ("other_release", r" mismatch: local="),
     # with a status that is a cause; flushed requests are a consequence of what follows
     ("completion", _STATUS),
     (
@@ -107,8 +118,15 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     ),
     ("flushed", _STATUS),
     ("completion", r"Completion with error at|Failed status[ -]|cq completion failed status"),
-    # the last one: what made the handshake fail may stand before it
+    # what made the handshake fail may stand before it
     ("not_closed", r"Failed to close connection between server and client"),
+    # and this before that
+    (
+        "peer_gone",
+        r"Unable to (?:read|write) (?:from|to) socket/rdma_cm|Failed to (?:exchange|negotiate|sync between)\b"
+        r"|Couldn't (?:write to socket|send (?:local|reports))"
+        r"|Couldn't read reports|Client closed connection",
+    ),
 )
 
 

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the tools of a measurement can print when they fail, from their own source: ``python -m dev.messages``.
+
+The list is the union over the releases below. A test holds each line of it against the vocabulary of ``_parse/pods/failure.py``. For a new release: add
+its tag, and give the folder with a clone of each project (``perftest`` and ``rdma-core``).
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import subprocess
+import sys
+import typing
+
+from .steps import ROOT
+
+#: project: its tags, and the files that the tools are built of
+SOURCES: typing.Mapping[str, typing.Tuple[typing.Tuple[str, ...], typing.Tuple[str, ...]]] = {
+    "perftest": (
+        ("v4.5-0.17", "v4.5-0.20", "23.07.0-0.27", "24.10.0-0.66", "25.01.0-0.80", "25.10.0-0.128", "26.04.17"),
+        tuple(
+            f"src/{name}.c"
+            for name in ("get_clock", "host_memory", "perftest_communication", "perftest_counters", "perftest_parameters", "perftest_resources", "write_bw")
+        ),
+    ),
+    "rdma-core": (("v17.11", "v28.0", "v44.0", "v56.0", "v64.0"), ("librdmacm/examples/rping.c",)),
+}
+FOLDER = ROOT / "tests" / "unit" / "fixtures" / "messages"
+
+_GIT = ("git", "-c", "core.hooksPath=/dev/null")
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+#: a text for the reader of a failure: of literals, and of macros between them, whose values are as unknown as those of %s
+_CALL = re.compile(rf"\b(?:fprintf\s*\(\s*stderr\s*,|perror\s*\()\s*((?:(?:{_STRING}|[A-Za-z_0-9]+)\s*)+)")
+_PART = re.compile(rf"({_STRING})|[A-Za-z_0-9]+")
+
+
+def read_messages(source: str) -> typing.Set[str]:
+    """Return the formats of all messages in a file of C, as it writes them."""
+    found = set()
+    for call in _CALL.finditer(source.replace("\\\n", "")):
+        parts = [match[1] for match in _PART.finditer(call[1])]
+        if any(parts):
+            found.add("".join("%s" if part is None else part[1:-1] for part in parts))
+    return found
+
+
+def main(folder: pathlib.Path) -> None:
+    """Write the list of each project.
+
+    :param folder: with a clone of each project
+    """
+    for project, (tags, files) in SOURCES.items():
+        found: typing.Set[str] = set()
+        for tag in tags:
+            for file in files:
+                shown = subprocess.run([*_GIT, "-C", str(folder / project), "show", f"{tag}:{file}"], capture_output=True, check=False)
+                # an older release may have no such file
+                found |= read_messages(shown.stdout.decode(errors="replace"))
+        path = FOLDER / f"{project}.txt"
+        path.write_text(f"# {project} {', '.join(tags)}\n" + "".join(f"{line}\n" for line in sorted(found)), encoding="utf-8")
+        print(f"{path.relative_to(ROOT)}: {len(found)} messages")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))
