@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .boundary.kubernetes import Label, LabelKey, Namespaced, Subdomain
+from .boundary.kubernetes import DevicePool, Label, LabelKey, Namespaced, RequestName, Subdomain
 
 #: what a device is for a job: of its network; a GPU; a channel of NVLink between nodes; something else; or nobody knows
 Use = typing.Literal["network", "gpu", "channel", "other", "unknown"]
@@ -59,16 +59,57 @@ class PodClaim:
 
 
 @dataclasses.dataclass(frozen=True)
+class TakenClaim:
+    """A claim of its pod that a container takes (resources.claims).
+
+    :ivar name: of the claim in the pod
+    :ivar request: of which alone the container gets the devices; empty: of all
+    """
+
+    name: Label
+    request: RequestName = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceWay:
+    """One way to meet a request.
+
+    :ivar count: devices that it needs at least; 1 where it takes all that a node has
+    """
+
+    device_class: Subdomain
+    count: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceRequest:
+    """A request of a claim.
+
+    :ivar ways: that meet it; the first that can counts
+    """
+
+    name: Label
+    ways: typing.Tuple[DeviceWay, ...]
+
+    @property
+    def classes(self) -> typing.Tuple[str, ...]:
+        return tuple(way.device_class for way in self.ways)
+
+    def is_named(self, name: str) -> bool:
+        """Tell whether a container that takes a request by this name gets devices of it. One of its ways may be named behind a slash."""
+        return not name or name.partition("/")[0] == self.name
+
+
+@dataclasses.dataclass(frozen=True)
 class DeviceClaim:
     """A ResourceClaim, or what a ResourceClaimTemplate makes.
 
     :ivar name: namespace/name
-    :ivar classes: of each request the classes that meet it, the first that can counts
     """
 
     name: Namespaced
     template: bool
-    classes: typing.Tuple[typing.Tuple[Subdomain, ...], ...]
+    requests: typing.Tuple[DeviceRequest, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,20 +126,56 @@ class DeviceClass:
 
 
 @dataclasses.dataclass(frozen=True)
+class DeviceSlice:
+    """A ResourceSlice: a part of the devices that a driver offers.
+
+    :ivar generation: of its pool; slices of earlier ones are on their way out
+    :ivar node: that has them; empty where it is not said by a name
+    :ivar devices: how many
+    """
+
+    driver: Subdomain
+    pool: DevicePool
+    generation: int
+    node: Subdomain
+    devices: int
+
+
+@dataclasses.dataclass(frozen=True)
 class DeviceClaims:
     """What is known of claims and classes: of the job's own file, and of the cluster.
 
     :ivar unread: no cluster was asked for all of them, or it did not let us read them
+    :ivar slices: of the cluster
     """
 
     claims: typing.Tuple[DeviceClaim, ...] = ()
     classes: typing.Tuple[DeviceClass, ...] = ()
     unread: bool = True
+    slices: typing.Tuple[DeviceSlice, ...] = ()
 
     def find(self, namespace: str, claim: PodClaim) -> typing.Optional[DeviceClaim]:
         """Return the claim of a pod; None where it is not known."""
         name = f"{namespace}/{claim.of}"
         return next((item for item in self.claims if (item.name, item.template) == (name, claim.template)), None)
+
+    def driver_of(self, name: str) -> str:
+        """Return the driver of whose devices a class is; empty where its selectors don't name exactly one."""
+        found = next((item for item in self.classes if item.name == name), None)
+        return found.drivers[0] if found is not None and len(found.drivers) == 1 else ""
+
+    def count_devices(self, driver: str) -> int:
+        """Return how many devices of a driver one node has at most, with those of which it is not said by a name who has them."""
+        mine = [item for item in self.slices if item.driver == driver]
+        newest: typing.Dict[str, int] = {}
+        for item in mine:
+            newest[item.pool] = max(newest.get(item.pool, 0), item.generation)
+        counted: typing.Dict[str, int] = {"": 0}
+        for item in mine:
+            if item.generation == newest[item.pool]:
+                counted[item.node] = counted.get(item.node, 0) + item.devices
+        anywhere = counted.pop("")
+        return anywhere + max(counted.values(), default=0)
 
     def use_of(self, name: str) -> Use:
         """Return what the devices of a class are: by the driver that it selects, else by its name."""

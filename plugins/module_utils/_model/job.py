@@ -7,8 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .boundary.kubernetes import Label
-from .device_claims import DeviceClaim, DeviceClass, PodClaim, Use
+from .device_claims import DeviceClaim, DeviceClass, DeviceSlice, PodClaim, TakenClaim, Use
 from .kubernetes import ClusterNode
 
 
@@ -116,7 +115,7 @@ class Container:
     :ivar mounts: path: name of the volume
     :ivar user: runAsUser of the container, else of the pod; None where neither says
     :ivar replaced: its resources before another object replaced them; None where none did
-    :ivar device_claims: names of the claims of its pod that it takes (resources.claims)
+    :ivar device_claims: claims of its pod that it takes (resources.claims)
     :ivar claimed: what the devices of these are
     """
 
@@ -132,7 +131,7 @@ class Container:
     non_root: bool = False
     mounts: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     replaced: typing.Optional[Replaced] = None
-    device_claims: typing.Tuple[Label, ...] = ()
+    device_claims: typing.Tuple[TakenClaim, ...] = ()
     claimed: typing.Tuple[Use, ...] = ()
 
 
@@ -258,6 +257,7 @@ class JobSurroundings:
     :ivar enforced: level of Pod Security that each namespace of a job enforces; empty where its label says none
     :ivar device_claims: ResourceClaims and ResourceClaimTemplates of the jobs' namespaces; None where the cluster does not know the kinds or refuses them
     :ivar device_classes: of the cluster; None as above
+    :ivar device_slices: ResourceSlices of the cluster; None as above
     :ivar errors: what could not be read; what is not in the rest is not known then
     """
 
@@ -269,4 +269,5 @@ class JobSurroundings:
     enforced: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     device_claims: typing.Optional[typing.Tuple[DeviceClaim, ...]] = None
     device_classes: typing.Optional[typing.Tuple[DeviceClass, ...]] = None
+    device_slices: typing.Optional[typing.Tuple[DeviceSlice, ...]] = None
     errors: typing.Tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from .._model.stack import Controller, Stack, has_rights
 from .._parse.job import manifest as parse
 from .._parse.job import stack
 from .._parse.kubernetes.core import node as parse_node
-from .._parse.kubernetes.device_claims import CLAIM, TEMPLATE, read_claim, read_class
+from .._parse.kubernetes.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
 from .kubernetes import ApiError, Cluster, Resource
 from .yaml_documents import read_yaml
 
@@ -73,6 +73,7 @@ def observe(
         pods=tuple(pods),
         device_claims=_joined([reader.known(kind, read_claim, namespace) for namespace in sorted(set(namespaces)) for kind in (CLAIM, TEMPLATE)]),
         device_classes=reader.known("DeviceClass", read_class),
+        device_slices=reader.known(SLICE, read_slice),
         enforced={name: labels.get(ENFORCE, "") for name, labels in found.items() if labels is not None},
         devices={node: tuple(hca.rdma_device for hca in answer.hcas if hca.rdma_device) for node, answer in hcas.items()},
         errors=tuple(reader.errors),

@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import nccl_variables
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import jobs_of, lint
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nccl import Choice
-from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import DeviceClass
+from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import DeviceClass, DeviceSlice
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Attachment, Claim, JobSurroundings, PodDevices
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
@@ -1050,7 +1050,7 @@ def test_devices_of_which_nobody_knows_what_they_are_leave_the_network_open() ->
     assert found["job.networks"][0] == "unknown" and "whether one is of a network is not known" in found["job.networks"][2]
     assert "kubectl get deviceclasses" in found["job.networks"][3] and found["job.memlock"][1] == "IPC_LOCK"
     classes = (DeviceClass("fast.example", ("dra.net",)), DeviceClass("gpu.nvidia.com", ("gpu.nvidia.com",)))
-    world = dataclasses.replace(WORLD, device_claims=(), device_classes=classes)
+    world = dataclasses.replace(WORLD, device_claims=(), device_classes=classes, device_slices=SLICES)
     assert of_claims(claimed(deviceClassName="fast.example"), world)["job.networks"][0] == "pass"
     made = claimed(deviceClassName="fast.example")
     del in_pod(made)["containers"][0]["securityContext"]
@@ -1061,8 +1061,21 @@ def test_devices_of_which_nobody_knows_what_they_are_leave_the_network_open() ->
     assert of_claims(made)["job.networks"][:2] == ("fail", "no annotation")
 
 
+@pytest.mark.parametrize(("request_name", "status"), [("", "pass"), ("nic", "pass"), ("nic/first", "pass"), ("gpu", "fail")])
+def test_a_container_gets_of_a_claim_the_devices_of_the_request_that_it_names(request_name: str, status: str) -> None:
+    made = claimed()
+    requests = made[1]["spec"]["spec"]["devices"]["requests"]
+    requests.append({**copy.deepcopy(made[2]["spec"]["spec"]["devices"]["requests"][0]), "name": "gpu"})
+    taken = in_pod(made)["containers"][0]["resources"]["claims"][0]
+    taken.update({"request": request_name} if request_name else {})
+    found = of_claims(made)
+    assert found["job.networks"][0] == status, found["job.networks"]
+    assert found["job.device_claims"][:2] == ("pass", "rdma: network and gpu, gpu: gpu")
+
+
 CLASSES = (DeviceClass("mrdma.google.com", ("dra.net",)), DeviceClass("gpu.nvidia.com", ("gpu.nvidia.com",)))
-THERE = dataclasses.replace(WORLD, device_claims=(), device_classes=CLASSES)
+SLICES = (DeviceSlice("dra.net", "worker-1", 1, "worker-1", 2), DeviceSlice("gpu.nvidia.com", "worker-1", 1, "worker-1", 8))
+THERE = dataclasses.replace(WORLD, device_claims=(), device_classes=CLASSES, device_slices=SLICES)
 
 
 def without(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
@@ -1076,6 +1089,14 @@ def shared(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
 
 def misspelt(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
     in_pod(made)["containers"][0]["resources"]["claims"][0]["name"] = "rmda"
+
+
+def of_another_request(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
+    in_pod(made)["containers"][0]["resources"]["claims"][0]["request"] = "nics"
+
+
+def of_three(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
+    made[1]["spec"]["spec"]["devices"]["requests"][0]["exactly"] = {"deviceClassName": "mrdma.google.com", "count": 3}
 
 
 def untaken(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
@@ -1100,6 +1121,18 @@ def untaken(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
         (lambda made: None, dataclasses.replace(THERE, device_classes=()), "fail", "DeviceClass mrdma.google.com is absent", "no DeviceClass", "driver"),
         (shared, THERE, "warn", "ResourceClaim one", "2 pods share the devices of one claim", "Use a ResourceClaimTemplate"),
         (misspelt, THERE, "fail", "not among resourceClaims", "the API server refuses each of the pods", "Add it to spec.resourceClaims"),
+        (of_three, THERE, "fail", "3 devices of dra.net, and a node has 2 at most", "no node has as many as request nic asks for", "ask for fewer devices"),
+        (
+            lambda made: None,
+            dataclasses.replace(THERE, device_slices=SLICES[1:]),
+            "fail",
+            "1 devices of dra.net, and a node has 0 at most",
+            "no node has as many",
+            "the driver's pod runs",
+        ),
+        (lambda made: None, dataclasses.replace(THERE, device_slices=None), "unknown", "not read", "does not let us read", "Give the user the rights"),
+        (of_another_request, THERE, "fail", "request nics is absent", "the container gets none of its devices", "or leave it out"),
+        (of_another_request, None, "fail", "request nics is absent", "the container gets none of its devices", "or leave it out"),
         (untaken, THERE, "warn", "taken by no container", "nobody else can have them", "Name it in resources.claims"),
     ],
 )

@@ -150,7 +150,7 @@ def test_kinds_that_may_not_be_read_close_the_gate(run: typing.Callable[..., typ
 
 def test_claims_of_devices_that_may_not_be_read_concern_jobs_with_claims_alone(run: typing.Callable[..., typing.Any]) -> None:
     forbidden = ApiError(403, "Forbidden", "resourceclaims is forbidden", "GET /apis/resource.k8s.io/v1/resourceclaims")
-    result = run("job_lint", {"objects": objects(kind="TrainJob")}, Api(**kinds(ResourceClaim=forbidden, DeviceClass=forbidden)))
+    result = run("job_lint", {"objects": objects(kind="TrainJob")}, Api(**kinds(ResourceClaim=forbidden, DeviceClass=forbidden, ResourceSlice=forbidden)))
     assert result["gate"] == "open", result["lines"]
 
 

@@ -8,8 +8,23 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import DeviceClaim, DeviceClaims, DeviceClass, PodClaim
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_claims import read_claim, read_class, read_pod_claims, read_taken_claims
+from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import (
+    DeviceClaim,
+    DeviceClaims,
+    DeviceClass,
+    DeviceRequest,
+    DeviceSlice,
+    DeviceWay,
+    PodClaim,
+    TakenClaim,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_claims import (
+    read_claim,
+    read_class,
+    read_pod_claims,
+    read_slice,
+    read_taken_claims,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 
@@ -24,11 +39,11 @@ def request(**way: typing.Any) -> typing.Dict[str, typing.Any]:
 def test_a_claim_has_the_classes_of_each_request_in_the_order_of_its_ways() -> None:
     spec = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 8}}, *request()["devices"]["requests"]]}}
     spec["devices"]["requests"][1]["firstAvailable"] = [{"name": "a", "deviceClassName": "dranet"}, {"name": "b", "deviceClassName": "sriov"}]
-    wanted = (("gpu.nvidia.com",), ("dranet", "sriov"))
+    wanted = (DeviceRequest("gpu", (DeviceWay("gpu.nvidia.com", 8),)), DeviceRequest("nic", (DeviceWay("dranet"), DeviceWay("sriov"))))
     assert read_claim(named("ResourceClaim", spec)) == DeviceClaim("default/nics", False, wanted)
     assert read_claim(named("ResourceClaimTemplate", {"spec": spec}, namespace="training")) == DeviceClaim("training/nics", True, wanted)
     # of v1beta1
-    assert read_claim(named("ResourceClaim", request(deviceClassName="dra.net"))).classes == (("dra.net",),)
+    assert read_claim(named("ResourceClaim", request(deviceClassName="dra.net"))).requests == (DeviceRequest("nic", (DeviceWay("dra.net"),)),)
 
 
 @pytest.mark.parametrize(
@@ -37,16 +52,53 @@ def test_a_claim_has_the_classes_of_each_request_in_the_order_of_its_ways() -> N
         ({"devices": []}, ""),
         (request(), "deviceClassName"),
         (request(exactly=[1]), "exactly is no mapping"),
+        ({"devices": {"requests": [{"exactly": {"deviceClassName": "a"}}]}}, "requests: name"),
         (request(exactly={"deviceClassName": "A B"}), "deviceClassName"),
-        ({"devices": {"requests": [{"exactly": {"deviceClassName": "a"}}] * 33}}, "33 entries; 32 are the most"),
+        ({"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "a"}}] * 33}}, "33 entries; 32 are the most"),
     ],
 )
 def test_what_is_no_claim_is_refused(spec: typing.Any, said: str) -> None:
     if not said:
-        assert read_claim(named("ResourceClaim", spec)).classes == ()
+        assert read_claim(named("ResourceClaim", spec)).requests == ()
         return
     with pytest.raises(ResourceError, match=said):
         read_claim(named("ResourceClaim", spec))
+
+
+def test_all_devices_of_a_node_are_one_at_least() -> None:
+    (found,) = read_claim(named("ResourceClaim", request(exactly={"deviceClassName": "a", "allocationMode": "All"}))).requests
+    assert found.ways == (DeviceWay("a", 1),) and found.classes == ("a",)
+    with pytest.raises(ResourceError, match="count"):
+        read_claim(named("ResourceClaim", request(exactly={"deviceClassName": "a", "count": "many"})))
+
+
+SLICE = {"driver": "dra.net", "pool": {"name": "worker-1", "generation": 3, "resourceSliceCount": 1}, "nodeName": "worker-1", "devices": [{"name": "a"}] * 2}
+
+
+def test_a_slice_has_some_devices_of_a_node() -> None:
+    assert read_slice(named("ResourceSlice", SLICE)) == DeviceSlice("dra.net", "worker-1", 3, "worker-1", 2)
+    assert read_slice(named("ResourceSlice", {**SLICE, "nodeName": None, "allNodes": True})).node == ""
+    for wrong, said in (
+        ({"driver": "A b"}, "driver"),
+        ({"pool": {}}, "pool: name"),
+        ({"devices": [{}] * 129}, "128 are the most"),
+        ({"devices": 1}, "devices"),
+    ):
+        with pytest.raises(ResourceError, match=said):
+            read_slice(named("ResourceSlice", {**SLICE, **wrong}))
+
+
+def test_devices_are_counted_by_node_and_of_the_newest_generation_of_their_pool() -> None:
+    slices = (
+        DeviceSlice("dra.net", "a", 2, "worker-1", 4),
+        DeviceSlice("dra.net", "a", 2, "worker-1", 3),
+        DeviceSlice("dra.net", "a", 1, "worker-1", 90),
+        DeviceSlice("dra.net", "b", 1, "worker-2", 6),
+        DeviceSlice("dra.net", "c", 1, "", 1),
+        DeviceSlice("gpu.nvidia.com", "a", 1, "worker-1", 8),
+    )
+    known = DeviceClaims(slices=slices)
+    assert [known.count_devices(driver) for driver in ("dra.net", "gpu.nvidia.com", "other.example")] == [8, 8, 0]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +139,10 @@ def test_names_are_those_of_kubernetes() -> None:
 def test_claims_of_a_pod_and_of_its_containers() -> None:
     spec = {"resourceClaims": [{"name": "rdma", "resourceClaimTemplateName": "nics"}, {"name": "gpu", "resourceClaimName": "all"}]}
     assert read_pod_claims(spec, "x") == (PodClaim("rdma", "nics", True), PodClaim("gpu", "all", False))
-    assert read_taken_claims({"resources": {"claims": [{"name": "rdma", "request": "nic"}]}}, "x") == ("rdma",)
+    taken = [{"name": "rdma", "request": "nic/sriov"}, {"name": "gpu"}]
+    assert read_taken_claims({"resources": {"claims": taken}}, "x") == (TakenClaim("rdma", "nic/sriov"), TakenClaim("gpu"))
+    with pytest.raises(ResourceError, match="request"):
+        read_taken_claims({"resources": {"claims": [{"name": "rdma", "request": "A b"}]}}, "x")
     for wrong in ({"name": "a"}, {"name": "a", "resourceClaimName": "b", "resourceClaimTemplateName": "b"}):
         with pytest.raises(ResourceError, match="of resourceClaimName and resourceClaimTemplateName"):
             read_pod_claims({"resourceClaims": [wrong]}, "x")

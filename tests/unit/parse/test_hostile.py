@@ -622,6 +622,7 @@ CLAIM = named(kind="PersistentVolumeClaim", spec={"accessModes": ["ReadWriteMany
 VOLUME = named(kind="PersistentVolume", spec={"accessModes": ["ReadWriteMany"], "storageClassName": "nfs"})
 CLASS = named(kind="StorageClass", provisioner="nfs.csi.k8s.io")
 DEVICE_CLASS = named(kind="DeviceClass", spec={"selectors": [{"cel": {"expression": 'device.driver == "dra.net"'}}], "extendedResourceName": "example.com/nic"})
+DEVICE_SLICE = named(kind="ResourceSlice", spec={"driver": "dra.net", "pool": {"name": "a", "generation": 1}, "nodeName": "a", "devices": [{"name": "eth1"}]})
 WAYS = {"name": "nic", "firstAvailable": [{"name": "a", "deviceClassName": "dranet"}, {"name": "b", "deviceClassName": "dra.net"}]}
 DEVICE_CLAIMS = [
     named(kind="ResourceClaim", spec={"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}, WAYS]}}),
@@ -646,6 +647,7 @@ DATA.update(
         ),
         "kubernetes.device_claims.read_claim": Data(parser("kubernetes.device_claims.read_claim"), DEVICE_CLAIMS),
         "kubernetes.device_claims.read_class": Data(parser("kubernetes.device_claims.read_class"), [DEVICE_CLASS]),
+        "kubernetes.device_claims.read_slice": Data(parser("kubernetes.device_claims.read_slice"), [DEVICE_SLICE]),
         "job.manifest.attachment": Data(parser("job.manifest.attachment"), ATTACHMENTS),
         "job.manifest.claim": Data(parser("job.manifest.claim"), [CLAIM]),
         "job.manifest.namespace_of": Data(parser("job.manifest.namespace_of"), JOBS, ("", "default")),

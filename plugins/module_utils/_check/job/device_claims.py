@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.device_claims import DeviceClaims, PodClaim, Use
+from ..._model.device_claims import DeviceClaim, DeviceClaims, PodClaim, Use
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.job import Container, JobSurroundings, PodTemplate, Workload
 from ..._parse.kubernetes import device_claims as parse
@@ -35,30 +35,36 @@ def add_cluster(known: DeviceClaims, world: typing.Optional[JobSurroundings]) ->
     """
     if world is None:
         return known
-    unread = world.device_claims is None or world.device_classes is None
-    return DeviceClaims((*known.claims, *(world.device_claims or ())), (*known.classes, *(world.device_classes or ())), unread)
+    unread = world.device_claims is None or world.device_classes is None or world.device_slices is None
+    claims, classes = (*known.claims, *(world.device_claims or ())), (*known.classes, *(world.device_classes or ()))
+    return DeviceClaims(claims, classes, unread, world.device_slices or ())
 
 
 def with_uses(job: Workload, known: DeviceClaims) -> Workload:
     """Return the job with what the claims of each container bring it."""
     templates = []
     for template in job.templates:
-        uses = {claim.name: _uses(job.namespace, claim, known) for claim in template.device_claims}
-        containers = tuple(_with_uses(item, uses) for item in template.containers)
+        claims = {claim.name: claim for claim in template.device_claims}
+        containers = tuple(_with_uses(item, claims, job.namespace, known) for item in template.containers)
         templates.append(dataclasses.replace(template, containers=containers))
     return dataclasses.replace(job, templates=tuple(templates))
 
 
-def _with_uses(container: Container, uses: typing.Mapping[str, typing.Tuple[Use, ...]]) -> Container:
-    return dataclasses.replace(container, claimed=tuple(dict.fromkeys(use for name in container.device_claims for use in uses.get(name, ()))))
+def _with_uses(container: Container, claims: typing.Mapping[str, PodClaim], namespace: str, known: DeviceClaims) -> Container:
+    taken = (item for item in container.device_claims if item.name in claims)
+    uses = (use for item in taken for use in _uses(namespace, claims[item.name], known, item.request))
+    return dataclasses.replace(container, claimed=tuple(dict.fromkeys(uses)))
 
 
-def _uses(namespace: str, claim: PodClaim, known: DeviceClaims) -> typing.Tuple[Use, ...]:
-    """What the devices of a claim are; that can't be told where the claim is not known."""
+def _uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: str = "") -> typing.Tuple[Use, ...]:
+    """What the devices of a claim are; that can't be told where the claim is not known.
+
+    :param request: of the claim, whose devices alone are meant; empty: all
+    """
     found = known.find(namespace, claim)
     if found is None:
         return ("unknown",)
-    return tuple(dict.fromkeys(known.use_of(name) for request in found.classes for name in request))
+    return tuple(dict.fromkeys(known.use_of(name) for item in found.requests if item.is_named(request) for name in item.classes))
 
 
 def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Finding]:
@@ -68,10 +74,12 @@ def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Fi
     """
     template = scope.template
     names = {claim.name for claim in template.device_claims}
-    taken = {name for item in (*template.containers, *template.init_containers) for name in item.device_claims}
+    every = [taken for item in (*template.containers, *template.init_containers) for taken in item.device_claims]
+    taken = {item.name for item in every}
     wrong = [*_not_of_pod(scope, sorted(taken - names)), *_not_taken(scope, sorted(names - taken))]
     for claim in template.device_claims:
         wrong += _judged(scope, claim, known)
+        wrong += _not_of_claim(scope, claim, known, sorted({item.request for item in every if item.name == claim.name and item.request}))
     yield from wrong or [ok(_CHECK, scope.subject, _told(template, known, scope.job.namespace), _EXPECTED)]
 
 
@@ -89,6 +97,17 @@ def _not_taken(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Fin
         yield Finding(_CHECK, f"{scope.subject} {name}", WARN, "taken by no container", _EXPECTED, why, remedy)
 
 
+def _not_of_claim(scope: Scope, claim: PodClaim, known: DeviceClaims, requests: typing.Sequence[str]) -> typing.Iterator[Finding]:
+    """Find requests that a container takes and the claim does not have; of a claim that is not known nothing is said."""
+    found = known.find(scope.job.namespace, claim)
+    for name in requests if found is not None else ():
+        if found is not None and not any(item.is_named(name) for item in found.requests):
+            why = f"{claim.kind} {claim.of} has no request of this name, so the container gets none of its devices."
+            hint = scope.hints.nearest(name, [item.name for item in found.requests])
+            remedy = "Correct request in resources.claims of the container, or leave it out to get the devices of all requests."
+            yield Finding(_CHECK, f"{scope.subject} {claim.name}", FAIL, f"request {name} is absent", _EXPECTED + hint, why, remedy)
+
+
 def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     subject, found = f"{scope.subject} {claim.name}", known.find(scope.job.namespace, claim)
     if found is None and scope.world is None:
@@ -96,7 +115,7 @@ def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterat
         yield Finding(_CHECK, subject, UNKNOWN, "not read", _EXPECTED, why, "Put it into the same file, or let the linter ask the cluster.")
         return
     if scope.world is not None and known.unread:
-        why = "The cluster does not serve resource.k8s.io/v1, or does not let us read its DeviceClasses and claims."
+        why = "The cluster does not serve resource.k8s.io/v1, or does not let us read its DeviceClasses, ResourceSlices and claims."
         remedy = "See kubectl api-resources --api-group=resource.k8s.io; from Kubernetes 1.34 on v1 is served. Give the user the rights of docs/job.md."
         yield Finding(_CHECK, subject, UNKNOWN, "not read", _EXPECTED, why, remedy)
         return
@@ -111,11 +130,25 @@ def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterat
         why = f"{pods} pods share the devices of one claim, so all of them are on the node that has these, or wait for room on it."
         yield Finding(_CHECK, subject, WARN, f"ResourceClaim {claim.of}", _EXPECTED, why, "Use a ResourceClaimTemplate, of which each pod gets its own.")
     there = {item.name for item in known.classes}
-    for request in found.classes:
+    for request in (item.classes for item in found.requests):
         if scope.world is not None and not there & set(request):
             why = "There is no DeviceClass of this name, so nothing can be allocated, and the pods would stay Pending."
             hint, absent = scope.hints.nearest(request[0], there), " or ".join(request)
             yield Finding(_CHECK, subject, FAIL, f"DeviceClass {absent} is absent", _EXPECTED + hint, why, "Install its driver, or correct the name.")
+    if scope.world is not None:
+        yield from _too_few(subject, found, known)
+
+
+def _too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
+    """Find requests that no node can meet by any of their ways, whatever selectors leave of its devices; of a class of several drivers nothing is said."""
+    for request in claim.requests:
+        wanted = [(way.count, known.driver_of(way.device_class)) for way in request.ways]
+        offered = [(count, driver, known.count_devices(driver)) for count, driver in wanted if driver]
+        if len(offered) == len(wanted) and all(most < count for count, _driver, most in offered):
+            measured = " or ".join(f"{count} devices of {driver}, and a node has {most} at most" for count, driver, most in offered)
+            why = f"By its ResourceSlices no node has as many as request {request.name} asks for, so the pods would stay Pending."
+            remedy = "See kubectl get resourceslices, and that the driver's pod runs on the nodes of the job; or ask for fewer devices."
+            yield Finding(_CHECK, subject, FAIL, measured, _EXPECTED, why, remedy)
 
 
 def _told(template: PodTemplate, known: DeviceClaims, namespace: str) -> str:

@@ -32,10 +32,13 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "job.device_claims": Explanation(
         means="Claims of devices (Dynamic Resource Allocation) that the pods have can't be met, or bring nothing into a container.",
-        measured="resourceClaims of the pods and resources.claims of their containers, against ResourceClaims, ResourceClaimTemplates and DeviceClasses.",
+        measured="resourceClaims of the pods and resources.claims of their containers, against ResourceClaims, ResourceClaimTemplates, "
+        "DeviceClasses and ResourceSlices.",
         causes=(
             "The template or its DeviceClass is absent or has another name: the pods stay Pending.",
             "A container takes a claim that its pod does not have, or none takes one that it has (warn).",
+            "A container takes a request that the claim does not have.",
+            "No node offers as many devices of the driver as a request asks for.",
             "Pods share one ResourceClaim with a device of a network, and so one node (warn).",
             "The template is in another file, or the cluster does not serve `resource.k8s.io/v1` (unknown).",
         ),

@@ -50,7 +50,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
 def _by_claim(scope: Scope) -> Finding:
     """A network that claims bring, without the annotation."""
     check, expected = "job.networks", "a secondary network that is there"
-    names = ", ".join(sorted({name for container in scope.workers for name in container.device_claims}))
+    names = ", ".join(sorted({item.name for container in scope.workers for item in container.device_claims}))
     if "network" in scope.claimed:
         return ok(check, scope.subject, f"devices of a network by claim: {names}", expected)
     why = "Pods get a network by the annotation k8s.v1.cni.cncf.io/networks or by a claim. These have claims, and whether one is of a network is not known."

@@ -10,6 +10,8 @@ import typing
 from .form import Form, pattern
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+_DEVICE_POOL = re.compile(r"[a-z0-9]([a-z0-9./-]{0,251}[a-z0-9])?", re.ASCII)
+_REQUEST_NAME = re.compile(rf"{_LABEL.pattern}(/{_LABEL.pattern})?", re.ASCII)
 #: of a label key or a qualified name behind the '/', and of a label value
 _WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
 #: a name of any object: roles and their bindings have colons
@@ -50,6 +52,8 @@ def _in_namespace(text: str) -> typing.Optional[str]:
 LABEL = Form("a name of small letters, digits and '-', up to 63 characters", "gpu-jobs", 63, pattern(_LABEL))
 SUBDOMAIN = Form("a name of small letters, digits, '-' and '.', up to 253 characters", "worker-1.example.com", 253, _subdomain)
 OBJECT_NAME = Form("a name of an object of Kubernetes", "worker-1", 253, pattern(_OBJECT))
+REQUEST_NAME = Form("the name of a request of a claim, also with that of one of its ways behind '/'", "nic/vf", 127, pattern(_REQUEST_NAME))
+DEVICE_POOL = Form("the name of a pool of devices", "worker-1", 253, pattern(_DEVICE_POOL))
 LABEL_KEY = Form("a label's key", "example.com/rack", 317, _qualified)
 #: an empty value is one, and needs no form
 LABEL_VALUE = Form("a label's value", "hall-2", 63, pattern(_WORD))
@@ -61,6 +65,8 @@ UID = Form("an object's uid", "6e3f9f0c-5a0e-4d0c-8f0b-0e8c1f6d2a11", 128, patte
 
 Label = typing.Annotated[str, LABEL]
 Namespace = typing.Annotated[str, LABEL]
+DevicePool = typing.Annotated[str, DEVICE_POOL]
+RequestName = typing.Annotated[str, REQUEST_NAME]
 LabelKey = typing.Annotated[str, LABEL_KEY]
 LabelValue = typing.Annotated[str, LABEL_VALUE]
 GroupWord = typing.Annotated[str, GROUP_WORD]

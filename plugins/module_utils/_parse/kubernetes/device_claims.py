@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects of Dynamic Resource Allocation: claims of pods, ResourceClaim, ResourceClaimTemplate, DeviceClass.
+"""Objects of Dynamic Resource Allocation: claims of pods, ResourceClaim, ResourceClaimTemplate, DeviceClass, ResourceSlice.
 
 [k8s.io/api v0.37 resource/v1, v1beta1 and v1beta2]
 """
@@ -10,15 +10,17 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.boundary.kubernetes import LABEL, LABEL_KEY, SUBDOMAIN
-from ..._model.device_claims import DeviceClaim, DeviceClass, PodClaim
-from .resource import Resource, ResourceError, items_of, mapping_at, name_of, text_at, text_of, title_of
+from ..._model.boundary.kubernetes import DEVICE_POOL, LABEL, LABEL_KEY, REQUEST_NAME, SUBDOMAIN
+from ..._model.device_claims import DeviceClaim, DeviceClass, DeviceRequest, DeviceSlice, DeviceWay, PodClaim, TakenClaim
+from .resource import Resource, ResourceError, items_of, mapping_at, name_of, number_of, text_at, text_of, title_of
 
-CLAIM, TEMPLATE, CLASS = "ResourceClaim", "ResourceClaimTemplate", "DeviceClass"
+CLAIM, TEMPLATE, CLASS, SLICE = "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ResourceSlice"
 #: requests of a claim, ways of a request, selectors of a class: what the API server takes at most
 _MOST = 32
 #: claims of a pod, of which the API server takes any number
 _MOST_OF_A_POD = 256
+#: devices of a slice, which the API server takes at most
+_MOST_DEVICES = 128
 _LONGEST_EXPRESSION = 10_240
 #: the part of a selector, in CEL, that names a driver
 _DRIVER = re.compile(r"""\bdevice\.driver\s{0,9}==\s{0,9}(["'])([a-z0-9.-]{1,253})\1""")
@@ -42,14 +44,15 @@ def read_pod_claims(spec: Resource, what: str) -> typing.Tuple[PodClaim, ...]:
     return tuple(found)
 
 
-def read_taken_claims(container: Resource, what: str) -> typing.Tuple[str, ...]:
-    """Return the names of the claims of its pod that a container takes.
+def read_taken_claims(container: Resource, what: str) -> typing.Tuple[TakenClaim, ...]:
+    """Return the claims of its pod that a container takes.
 
     :param what: where it stands, for the message
     :raises ResourceError: another form
     """
     found = _few(mapping_at(container, "resources"), "claims", what, _MOST_OF_A_POD)
-    return tuple(text_of(LABEL, item.get("name"), f"{what}.resources.claims: name") for item in found)
+    where = f"{what}.resources.claims"
+    return tuple(TakenClaim(text_of(LABEL, item.get("name"), f"{where}: name"), text_at(REQUEST_NAME, item, "request", where)) for item in found)
 
 
 def read_claim(resource: Resource) -> DeviceClaim:
@@ -61,7 +64,23 @@ def read_claim(resource: Resource) -> DeviceClaim:
     devices = mapping_at(resource, *(("spec", "spec", "devices") if template else ("spec", "devices")))
     namespace = text_at(LABEL, mapping_at(resource, "metadata"), "namespace", f"{what}: metadata") or "default"
     name = text_of(SUBDOMAIN, name_of(resource), f"{what}: metadata.name")
-    return DeviceClaim(f"{namespace}/{name}", template, tuple(_classes(item, what) for item in _few(devices, "requests", what)))
+    return DeviceClaim(f"{namespace}/{name}", template, tuple(_request(item, what) for item in _few(devices, "requests", what)))
+
+
+def read_slice(resource: Resource) -> DeviceSlice:
+    """Return a ResourceSlice.
+
+    :raises ResourceError: another form
+    """
+    what, spec = title_of(resource), mapping_at(resource, "spec")
+    pool = mapping_at(spec, "pool")
+    return DeviceSlice(
+        text_of(SUBDOMAIN, spec.get("driver"), f"{what}: driver"),
+        text_of(DEVICE_POOL, pool.get("name"), f"{what}: pool: name"),
+        number_of(pool.get("generation"), f"{what}: pool: generation"),
+        text_at(SUBDOMAIN, spec, "nodeName", what),
+        len(_few(spec, "devices", what, _MOST_DEVICES)),
+    )
 
 
 def read_class(resource: Resource) -> DeviceClass:
@@ -80,10 +99,17 @@ def read_class(resource: Resource) -> DeviceClass:
     return DeviceClass(name, tuple(dict.fromkeys(drivers)), text_at(LABEL_KEY, spec, "extendedResourceName", what))
 
 
-def _classes(request: Resource, what: str) -> typing.Tuple[str, ...]:
-    """The classes of a request: of v1 in ``exactly`` or ``firstAvailable``, of v1beta1 in the request itself."""
+def _request(request: Resource, what: str) -> DeviceRequest:
+    """A request with its classes: of v1 in ``exactly`` or ``firstAvailable``, of v1beta1 in the request itself."""
     ways = [*_few(request, "firstAvailable", what), *([mapping_at(request, "exactly")] if request.get("exactly") else [])] or [dict(request)]
-    return tuple(text_of(SUBDOMAIN, way.get("deviceClassName"), f"{what}: requests: deviceClassName") for way in ways)
+    return DeviceRequest(text_of(LABEL, request.get("name"), f"{what}: requests: name"), tuple(_way(item, what) for item in ways))
+
+
+def _way(way: Resource, what: str) -> DeviceWay:
+    name = text_of(SUBDOMAIN, way.get("deviceClassName"), f"{what}: requests: deviceClassName")
+    count = number_of(way["count"], f"{what}: requests: count") if way.get("count") is not None else 1
+    # all that a node has are one at least
+    return DeviceWay(name, 1 if way.get("allocationMode") == "All" else count)
 
 
 def _few(parent: Resource, key: str, what: str, most: int = _MOST) -> typing.List[typing.Dict[str, typing.Any]]:
