@@ -2,8 +2,8 @@
 
 """What the tools of a measurement can print when they fail, from their own source: ``python -m dev.messages``.
 
-The list is the union over the releases below. A test holds each line of it against the vocabulary of ``_parse/pods/failure.py``. For a new release: add
-its tag, and give the folder with a clone of each project (``perftest`` and ``rdma-core``).
+Each list is the union over the releases below. A test holds each line of it against the vocabularies of ``_parse/pods``. For a new release: add its tag, and
+give the folder with a clone of each project (``perftest`` and ``rdma-core``).
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ import typing
 
 from .steps import ROOT
 
-#: project: its tags, and the files that the tools are built of
-SOURCES: typing.Mapping[str, typing.Tuple[typing.Tuple[str, ...], typing.Tuple[str, ...]]] = {
+_RDMA_CORE = ("rdma-core", ("v17.11", "v28.0", "v44.0", "v56.0", "v64.0"))
+#: tool or library: project, its tags, and the files that it is built of
+SOURCES: typing.Mapping[str, typing.Tuple[str, typing.Tuple[str, ...], typing.Tuple[str, ...]]] = {
     "perftest": (
+        "perftest",
         ("v4.5-0.17", "v4.5-0.20", "23.07.0-0.27", "24.10.0-0.66", "25.01.0-0.80", "25.10.0-0.128", "26.04.17"),
         tuple(
             f"src/{name}.c"
             for name in ("get_clock", "host_memory", "perftest_communication", "perftest_counters", "perftest_parameters", "perftest_resources", "write_bw")
         ),
     ),
-    "rdma-core": (("v17.11", "v28.0", "v44.0", "v56.0", "v64.0"), ("librdmacm/examples/rping.c",)),
+    "rping": (*_RDMA_CORE, ("librdmacm/examples/rping.c",)),
+    "libibverbs": (*_RDMA_CORE, tuple(f"libibverbs/{name}.c" for name in ("cmd", "device", "dynamic_driver", "ibdev_nl", "init", "memory", "sysfs", "verbs"))),
 }
 FOLDER = ROOT / "tests" / "unit" / "fixtures" / "messages"
 
@@ -47,18 +50,18 @@ def read_messages(source: str) -> typing.Set[str]:
 
 
 def main(folder: pathlib.Path) -> None:
-    """Write the list of each project.
+    """Write the list of each tool.
 
     :param folder: with a clone of each project
     """
-    for project, (tags, files) in SOURCES.items():
+    for name, (project, tags, files) in SOURCES.items():
         found: typing.Set[str] = set()
         for tag in tags:
             for file in files:
                 shown = subprocess.run([*_GIT, "-C", str(folder / project), "show", f"{tag}:{file}"], capture_output=True, check=False)
                 # an older release may have no such file
                 found |= read_messages(shown.stdout.decode(errors="replace"))
-        path = FOLDER / f"{project}.txt"
+        path = FOLDER / f"{name}.txt"
         path.write_text(f"# {project} {', '.join(tags)}\n" + "".join(f"{line}\n" for line in sorted(found)), encoding="utf-8")
         print(f"{path.relative_to(ROOT)}: {len(found)} messages")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each message in the source of perftest and rping has a class, or a reason here why it has none: the tool's own words are shown then, without a cause."""
+"""Each message in the source of perftest, rping and libibverbs has a class, or a reason here why it has none: the tool's own words are shown then."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.completions import COMPLETIONS
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import libibverbs
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.failure import classify
 
 MESSAGES = pathlib.Path(__file__).parent.parent / "fixtures" / "messages"
@@ -75,7 +76,7 @@ UNKNOWN: typing.Mapping[str, typing.Mapping[str, typing.Tuple[str, ...]]] = {
             "can be", "must be",
         ),
     },
-    "rdma-core.txt": {
+    "rping.txt": {
         "Of -V, which no command of ours has, and of options that are wrong, which ours are not.": ("data mismatch", "Invalid count", "Invalid size"),
         "The system's own words stand behind it, and these have a class.": ("rdma_resolve_addr",),
         "A note, or a state that follows from the event above it.": ("wait", "cma event", "unhandled event", "DISCONNECT EVENT", "device removal"),
@@ -87,6 +88,21 @@ UNKNOWN: typing.Mapping[str, typing.Mapping[str, typing.Tuple[str, ...]]] = {
         ),
     },
 }  # fmt: skip
+
+
+#: warnings of libibverbs that do not say why there is no device
+NOTES = (
+    "couldn't load driver",
+    "couldn't allocate",
+    "config",
+    "stat '",
+    "dlopen(NULL)",
+    "node_type",
+    "RLIMIT_MEMLOCK",
+    "fork()",
+    "statically",
+    "ibdev class attr",
+)
 
 
 def said(message: str) -> str:
@@ -110,6 +126,14 @@ def test_each_message_of_the_source_has_a_class_or_a_reason_why_it_has_none(name
     without = {message for message in messages if kind_of(message) == "exit_code"}
     assert [message for message in without if not any(part in message for part in parts)] == []
     assert [part for part in parts if not any(part in message for message in without)] == [], "no message of no class has this part any more"
+
+
+def test_each_warning_of_libibverbs_has_a_class_or_is_a_note() -> None:
+    head, *messages = (MESSAGES / "libibverbs.txt").read_text(encoding="utf-8").splitlines()
+    assert head.startswith("# rdma-core ") and len(messages) > 15
+    without = {message for message in messages if libibverbs.parse(said(message).replace("x", "libibverbs: ", 1)).kind is None}
+    assert [message for message in without if not any(part in message for part in NOTES)] == []
+    assert [part for part in NOTES if not any(part in message for message in without)] == []
 
 
 @pytest.mark.parametrize("name", sorted(UNKNOWN))
