@@ -9,7 +9,7 @@ import functools
 import random
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfCluster, OfNodes, OfRun, Source
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Joined, OfCluster, OfNodes, OfRun, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import Taken
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
@@ -100,20 +100,23 @@ class _Leaf:
 def kind_of(source: Source) -> str:
     if isinstance(source, OfCluster):
         return source.kind if source.kind == source.key else f"{source.kind}.{source.key}"
+    if isinstance(source, Joined):
+        return f"{source.kinds[0]}.{source.key}"
     return f"run.{source.field}" if isinstance(source, OfRun) else str(getattr(source, "kind", source))
 
 
-def cases(fleet: Fleet, places: str = "some") -> typing.Iterator[Break]:
+def cases(fleet: Fleet, places: str = "some", hints: typing.Optional[typing.Mapping[Source, typing.Any]] = None) -> typing.Iterator[Break]:
     """Each fact that the stages are judged by, broken in each way.
 
     :param places: of what there is much of alike: ``some``, the first, one in the middle and the last, or ``one``, taken at random, the same each time
+    :param hints: the facts that are broken, with their types; None: all that stages are judged by
     """
     chance, roce = random.Random(fleet.shape.name), not fleet.shape.infiniband
-    for source, hint in _fields().items():
+    for source, hint in (_fields() if hints is None else hints).items():
         if source not in fleet.facts:
             continue
         value, kind = fleet.facts[source], kind_of(source)
-        if isinstance(source, OfCluster):
+        if isinstance(source, (OfCluster, Joined)):
             rest = {other: seen for other, seen in fleet.facts.items() if other != source}
             yield Break(Case(kind, "", "left out", roce), source, rest, f"{kind} left out")
         leaves = list(_walk(value, hint, (), "", kind, places, chance))

@@ -31,9 +31,14 @@ def findings(fleet: Fleet, stage: str, facts: typing.Any = None) -> typing.Tuple
 
 def verdict(fleet: Fleet, broken: Break) -> str:
     """Whether a stage closes its gate; if none does, whether one warns."""
+    return worst(fleet, (findings(fleet, stage, broken.facts) for stage in stages_of(broken.source)))
+
+
+def worst(fleet: Fleet, of_stages: typing.Iterable[typing.Tuple[Finding, ...]]) -> str:
+    """The same of the findings of several stages; those behind a closed gate are not asked for."""
     result = SILENT
-    for stage in stages_of(broken.source):
-        gate = judge(findings(fleet, stage, broken.facts), fleet.intent.waivers)
+    for found in of_stages:
+        gate = judge(found, fleet.intent.waivers)
         if not gate.open:
             return CLOSED
         if any(item.finding.status == WARN for item in gate.judged):
@@ -48,13 +53,16 @@ class Outcome(typing.NamedTuple):
     words: str
 
 
-def outcomes(fleet: Fleet, breaks: typing.Iterable[Break]) -> typing.Dict[Case, Outcome]:
-    """Of each case what the run says at least: of a hundred places one that is not noticed is enough."""
+def outcomes(fleet: Fleet, breaks: typing.Iterable[Break], said: typing.Callable[[Fleet, Break], str] = verdict) -> typing.Dict[Case, Outcome]:
+    """Of each case what the run says at least: of a hundred places one that is not noticed is enough.
+
+    :param said: of a fleet with one fact broken
+    """
     found: typing.Dict[Case, Outcome] = {}
     for broken in breaks:
         before = found.get(broken.case)
         if before is None or before.verdict != SILENT:
-            now = Outcome(verdict(fleet, broken), broken.words)
+            now = Outcome(said(fleet, broken), broken.words)
             if before is None or ORDER.index(now.verdict) > ORDER.index(before.verdict):
                 found[broken.case] = now
     return found

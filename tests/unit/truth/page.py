@@ -10,6 +10,7 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "build/collections"))
 
+from ansible_collections.linerate.rdma.tests.unit.truth.site_table import SITE, TEARDOWN
 from ansible_collections.linerate.rdma.tests.unit.truth.table import GAPS, ROWS, Row
 
 HEAD = """# What a green run does not depend on
@@ -28,7 +29,7 @@ COLUMNS = "| kind | fact | when it is | on | why |\n|---|---|---|---|---|\n"
 
 
 def page() -> str:
-    silent, warned = ([row for row in ROWS if row.warns is warns] for warns in (False, True))
+    silent, warned = ([row for row in (*ROWS, *SITE, *TEARDOWN) if row.warns is warns] for warns in (False, True))
     text = HEAD + SILENT_HEAD + _table(silent) + WARNED_HEAD + _table(warned)
     return text + GAPS_HEAD + _table(GAPS) if GAPS else text
 

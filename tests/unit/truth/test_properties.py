@@ -18,13 +18,13 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import OfNodes, Planned, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, WARN, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.once import find_second, keys_of
 
 from .breaks import Break, cases, hint_of, kind_of
 from .fleet import FEW, PAIR, ROCE, Fleet, Shape, healthy
-from .judge import CLOSED, ORDER, SILENT, WARNED, findings, stages_of
+from .judge import ORDER, SILENT, findings, stages_of, worst
 
 SMALL = (PAIR, FEW, ROCE)
 #: pairs of breaks of each fleet: in each run of the tests, and before a release
@@ -47,13 +47,7 @@ def of_break(shape: Shape, number: int) -> str:
 
 def verdict(fleet: Fleet, stages: typing.Iterable[str], facts: Facts) -> str:
     """The worst that these stages say."""
-    result = SILENT
-    for stage in stages:
-        gate = judge(findings(fleet, stage, facts), fleet.intent.waivers)
-        if not gate.open:
-            return CLOSED
-        result = WARNED if any(item.finding.status == WARN for item in gate.judged) else result
-    return result
+    return worst(fleet, (findings(fleet, stage, facts) for stage in stages))
 
 
 def both(one: Break, other: Break) -> Facts:

@@ -15,7 +15,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from . import page
 from .breaks import Case, cases
 from .fleet import FEW, LARGE, MIXED, PAIR, ROCE, SHAPES, Shape, healthy
-from .judge import CLOSED, ORDER, SILENT, WARNED, Outcome, findings, outcomes
+from .judge import CLOSED, ORDER, SILENT, WARNED, Outcome, findings, outcomes, worst
+from .site import judge_teardown, site, taken_back
+from .site_table import SITE, TEARDOWN
 from .table import GAPS, ROWS, Row
 
 ALL = (*ROWS, *GAPS)
@@ -31,15 +33,41 @@ def test_healthy_fleets_are_green() -> None:
             assert [item.finding for item in gate.judged if item.finding.status != PASS and item.waiver is None] == [], (shape.name, stage)
 
 
-def test_each_fact_of_a_small_fleet_is_noticed_or_the_table_says_why_not() -> None:
+def test_a_site_that_has_more_is_green_and_so_is_its_teardown() -> None:
+    fleet, _hints = site()
+    found = {stage: [item for item in findings(fleet, stage) if item.status != PASS] for stage in TABLE}
+    assert {stage: items for stage, items in found.items() if items} == {}
+    ended, _hints = taken_back()
+    assert [item for item in judge_teardown(ended, ended.facts) if item.status != PASS] == []
+
+
+def compared(seen: typing.Mapping[Case, Outcome], rows: typing.Sequence[Row]) -> typing.List[str]:
+    """What the rows say else than what was seen."""
     wrong: typing.List[str] = []
-    unused = {(row, kind, fact) for row in ALL for kind in row.kinds for fact in row.facts}
-    for case, outcome in small_fleets().items():
-        named = [(row, kind, fact) for row in ALL if case.kind in row.kinds for kind, fact in row.named(case)]
+    unused = {(row, kind, fact) for row in rows for kind in row.kinds for fact in row.facts}
+    for case, outcome in seen.items():
+        named = [(row, kind, fact) for row in rows if case.kind in row.kinds for kind, fact in row.named(case)]
         unused.difference_update(named)
         wrong += problems(case, outcome, [row for row, _kind, _fact in named])
-    wrong += [f"no such fact: {kind} {fact} ({row.why})" for row, kind, fact in unused]
+    return wrong + [f"no such fact: {kind} {fact} ({row.why})" for row, kind, fact in unused]
+
+
+def test_each_fact_of_a_small_fleet_is_noticed_or_the_table_says_why_not() -> None:
+    wrong = compared(small_fleets(), ALL)
     assert not wrong, "correct the check, or the table in tests/unit/truth/table.py:\n" + "\n".join(wrong)
+
+
+def test_each_fact_of_a_site_that_has_more_is_noticed_or_the_table_says_why_not() -> None:
+    fleet, hints = site()
+    wrong = compared(outcomes(fleet, cases(fleet, hints=hints)), SITE)
+    assert not wrong, "correct the check, or the table in tests/unit/truth/site_table.py:\n" + "\n".join(wrong)
+
+
+def test_each_fact_of_a_teardown_is_noticed_or_the_table_says_why_not() -> None:
+    fleet, hints = taken_back()
+    seen = outcomes(fleet, cases(fleet, hints=hints), lambda fleet, broken: worst(fleet, [judge_teardown(fleet, broken.facts)]))
+    wrong = compared(seen, TEARDOWN)
+    assert not wrong, "correct the check, or the table in tests/unit/truth/site_table.py:\n" + "\n".join(wrong)
 
 
 @pytest.mark.parametrize(("shape", "every"), [(MIXED, 8), (LARGE, 20)])

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Healthy facts that no fleet of fleet.py has: of a site with a mirror, whose nodes were reset and whose runs are kept; and what a teardown leaves of it."""
+
+from __future__ import annotations
+
+import functools
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import LintFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfRun, Planned, Source
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import ArchiveFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import Earlier, EarlierPair
+from ansible_collections.linerate.rdma.plugins.module_utils._model.controller import ControllerFacts, HelmFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ObservedText, Roll
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import LeftArguments
+from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import MirrorAnswer, MirrorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, NodeOutcome, NodeStep, RollPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import ObservedSettings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+
+from .fleet import Fleet, Shape, cluster_of, fabrics_of, healthy
+
+SHAPE = Shape("2 nodes of 2 HCAs, of a site with a mirror", 2, 2, functions=1)
+MIRROR = "mirror.example:5000"
+NODE, OTHER = SHAPE.names
+Hints = typing.Mapping[Source, typing.Any]
+
+
+def _source(stage: str, field: str) -> Source:
+    return SOURCES[stage][field]
+
+
+@functools.lru_cache(maxsize=None)
+def site() -> typing.Tuple[Fleet, Hints]:
+    """The fleet, and the types of the facts that only it has."""
+    whole = healthy(SHAPE)
+    intent = parse_intent(fabrics_of(SHAPE), [], {**cluster_of(SHAPE), "mirror": {"*": MIRROR}})
+    more = {source: value for source, value in _of_site(whole, intent).items() if source not in whole.facts}
+    hints = {source: typing.get_type_hints(TABLE[stage][0])[field] for stage in TABLE for field, source in SOURCES[stage].items() if source in more}
+    assert set(hints) == set(more)
+    return Fleet(SHAPE, intent, {**whole.facts, **more}), hints
+
+
+def _of_site(whole: Fleet, intent: Intent) -> typing.Dict[Source, typing.Any]:
+    hcas, measured = whole.facts[_source("platform", "nodes")], whole.facts[_source("bandwidth", "bandwidth")]
+    wish = Difference("BIOS", "SriovGlobalEnable", "Disabled", "Enabled")
+    steps = (NodeStep(NODE, "reboot", (wish,), wave=1), NodeStep(OTHER, "nothing"))
+    outcomes = (NodeOutcome(NODE, "done", did=("BIOS SriovGlobalEnable Enabled", "reset by its BMC"), seconds=300.0), NodeOutcome(OTHER, "nothing"))
+    images = [
+        MirrorAnswer(image.partition("/")[2], image, ("pods of fabric compute",), (f"skopeo copy docker://{image}",), "there")
+        for image in dict.fromkeys(fabric.pods.image for fabric in intent.fabrics)
+    ]
+    kept = [
+        EarlierPair(
+            fabric=pair.fabric,
+            rail=pair.rail,
+            client=pair.client,
+            server=pair.server,
+            figures=(pair.average_gbps or 0.0,) * 3,
+            server_rail=pair.server_rail,
+        )
+        for pair in measured.pairs
+    ]
+    rights, helm = RightsFacts(40), HelmFacts("helm", "3.18.4")
+    asking = ("operators", "network", "virtual_functions", "host", "bandwidth")
+    return {
+        OfRun("by_pods"): (),
+        _source("validate", "controller"): ControllerFacts("python3.11", asking, "32.0.1", "~/.kube/config", True, "v1.33.1", rights=rights, helm=helm),
+        _source("validate", "archive"): ArchiveFacts("/srv/reports"),
+        _source("platform", "roll_plan"): RollPlan(steps, limit="rdma_cluster.drain"),
+        _source("platform", "rolled"): outcomes,
+        _source("platform", "roll_error"): "",
+        Planned("hcas_before_reset"): {NODE: hcas[NODE].value},
+        _source("operators", "mirror"): MirrorFacts(tuple(images)),
+        _source("network", "unmade"): {},
+        _source("network", "lint"): LintFacts(),
+        _source("bandwidth", "earlier"): Earlier(("run-1", "run-2", "run-3"), (), tuple(kept)),
+    }
+
+
+@functools.lru_cache(maxsize=None)
+def taken_back() -> typing.Tuple[Fleet, Hints]:
+    """What a teardown with MachineConfigs leaves, and the types of its facts."""
+    names = SHAPE.names
+    cluster = {**cluster_of(SHAPE), "host": {"memlock": {"by": "machine_config", "limit_gib": 8}}}
+    intent = parse_intent(fabrics_of(SHAPE), [], cluster)
+    values: typing.Dict[str, typing.Any] = {
+        "nodes": names,
+        "removed": (AppliedObject("SriovNetworkNodePolicy", "compute", "sriov-network-operator", "compute", "deleted"),),
+        "stays": (),
+        "left": OperatorsSeen(),
+        "sync": SyncFacts(True, False, 9.0, tuple(SyncNode("compute", name, "ready", "no virtual function") for name in names)),
+        "operators": OperatorFacts((), (), (), ()),
+        "rolls": (Roll("worker", 1, "rendered-worker-b", 2, 2),),
+        "roll_error": "",
+        "drop_ins": dict.fromkeys(names, ObservedText("absent")),
+        "kernel_arguments": dict.fromkeys(names, LeftArguments(())),
+        "kernel_settings": dict.fromkeys(names, ObservedSettings({"changes": []})),
+        "by_pods": (),
+        "check_mode": False,
+    }
+    hints, sources = typing.get_type_hints(teardown.Facts), SOURCES["teardown"]
+    assert set(values) == set(sources)
+    facts = {sources[field]: value for field, value in values.items()}
+    return Fleet(SHAPE, intent, facts), {source: hints[field] for field, source in sources.items()}
+
+
+def judge_teardown(fleet: Fleet, facts: typing.Mapping[Source, typing.Any]) -> typing.Tuple[Finding, ...]:
+    """Return the findings of a teardown that has taken the operator back as well."""
+    seen = {field: facts[source] for field, source in SOURCES["teardown"].items() if source in facts}
+    return teardown.check(fleet.intent, teardown.Facts(operator_removed=True, **seen))
