@@ -50,9 +50,9 @@ CAUSES: typing.Dict[str, Cause] = {
         "Look at the carrier of the physical function: ip link show <PF>.",
     ),
     "no_lid": Cause(
-        "The port of the RDMA device has no LID: no subnet manager has configured it.",
-        "See stages fabric and virtual_functions for the subnet manager, and that it serves virtual functions (virt_enabled 2 in OpenSM); "
-        "in the pod: cat /sys/class/infiniband/*/ports/1/lid.",
+        "The port of the RDMA device has no LID: nobody has configured it.",
+        "Read it in the pod: cat /sys/class/infiniband/*/ports/1/lid.",
+        "See stages fabric and virtual_functions for the subnet manager, and that it serves virtual functions (virt_enabled 2 in OpenSM).",
     ),
     "no_queue": Cause(
         "The RDMA device made no queue pair or completion queue: it has none left, or none of that size.",
