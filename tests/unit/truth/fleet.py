@@ -13,6 +13,7 @@ import typing
 import uuid
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import bandwidths
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import LintFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfCluster, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import VARIABLES
@@ -655,6 +656,8 @@ class _Made:
         facts: typing.Dict[typing.Any, typing.Any] = {
             ("applied", "applied"): tuple(applied),
             ("applied", "leftovers"): Leftovers(),
+            ("network_objects", "unmade"): {},
+            ("network_objects", "lint"): LintFacts(),
             ("sync", "sync"): SyncFacts(True, False, 24.0, tuple(sync)),
             ("addresses", "addresses"): AddressFacts(taken, 20, (), pools),
             ("disruption", "allowed"): True,

@@ -8,7 +8,6 @@ import functools
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import LintFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfRun, Planned, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
@@ -82,8 +81,6 @@ def _of_site(whole: Fleet, intent: Intent) -> typing.Dict[Source, typing.Any]:
         _source("platform", "roll_error"): "",
         Planned("hcas_before_reset"): {NODE: hcas[NODE].value},
         _source("operators", "mirror"): MirrorFacts(tuple(images)),
-        _source("network", "unmade"): {},
-        _source("network", "lint"): LintFacts(),
         _source("bandwidth", "earlier"): Earlier(("run-1", "run-2", "run-3"), (), tuple(kept)),
     }
 

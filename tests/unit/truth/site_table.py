@@ -55,8 +55,6 @@ SITE: typing.Tuple[Row, ...] = (
     Row(("hcas_before_reset",), ("node.hcas(PF).ports[].rate_gbps",), _COPIED, ("unread", *LESS)),
     Row(("hcas_before_reset",), ("node.hcas(VF)*", "node.errors"), "Virtual functions are made anew after a reset, and stage virtual_functions judges them."),
     Row(("mirror",), _under("answers[].", "source", "needed_by*", "put*", "said", "by_system"), _PULLS),
-    Row(("network_objects.unmade",), ("",), "Of a fabric that the intent has, its objects are missing among those that were applied."),
-    Row(("network_objects.lint",), ("findings", "held"), "It is about no fabric of the intent."),
     Row(("bandwidth.earlier",), ("", "runs*", "pairs*"), _TREND),
     Row(("bandwidth.earlier",), ("unread",), _TREND, warns=True),
 )

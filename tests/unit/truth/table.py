@@ -456,6 +456,8 @@ ROWS: typing.Tuple[Row, ...] = (
         "What comes of it is judged.",
         on=ROCE,
     ),
+    Row(("network_objects.unmade",), ("",), "Of a fabric that the intent has, its objects are missing among those that were applied."),
+    Row(("network_objects.lint",), ("findings", "held"), "It is about no fabric of the intent."),
     Row(("rolls",), ("[].config", "[].seconds"), "It is told beside what is judged."),
     Row(("rolls",), ("[].rolls",), "It rolled once at most.", LESS),
     Row(("rolls",), ("[].others",), "Each node of the inventory has come.", warns=True),
