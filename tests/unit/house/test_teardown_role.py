@@ -48,6 +48,9 @@ def torn_down(folder: pathlib.Path, phase: str) -> typing.Tuple[int, str]:
     facts.write("sync", value={"sync": {"finished": phase == "ready", "timed_out": phase != "ready", "waited_seconds": 1.0, "nodes": [node]}})
     for kind in ("objects_removed", "namespaces_removed"):
         facts.write(kind, value={"applied": [{"kind": "Namespace", "name": kind, "namespace": "", "fabric": "", "action": "deleted"}]})
+    for kind in ("maps_removed", "admission_removed", "olm_removed"):
+        facts.write(kind, value={"applied": []})
+    facts.write("operators_left", value={"operators": {}})
     facts.write("drop_in", "worker-1", {"state": "absent"})
     facts.write("kernel_arguments_left", "worker-1", {"arguments": []})
     shutil.copytree(ROOT / "roles" / "teardown", folder / "roles" / "teardown")

@@ -252,6 +252,9 @@ def test_the_teardown_s_gate(folder: FactFolder, phase: str, failed: bool) -> No
     folder.write("sync", value={"sync": {"finished": True, "timed_out": False, "waited_seconds": 1.0, "nodes": nodes}})
     for kind in ("objects_removed", "namespaces_removed"):
         folder.write(kind, value={"applied": [{"kind": "Namespace", "name": kind, "namespace": "", "fabric": "", "action": "deleted"}]})
+    for kind in ("maps_removed", "admission_removed", "olm_removed"):
+        folder.write(kind, value={"applied": []})
+    folder.write("operators_left", value={"operators": {}})
     for node in NODES:
         folder.write("drop_in", node, {"state": "absent"})
         folder.write("kernel_arguments_left", node, {"arguments": []})

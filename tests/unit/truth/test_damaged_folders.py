@@ -31,7 +31,7 @@ from .folder import SMALL, write
 from .judge import CLOSED, verdict
 
 #: sick runs, and damages of each: in each run of the tests, and before a release
-RUNS, DAMAGES, MANY_RUNS, MANY_DAMAGES = 6, 8, 40, 40
+RUNS, DAMAGES, MANY_RUNS, MANY_DAMAGES = 4, 6, 40, 40
 
 
 class Judged(typing.NamedTuple):
