@@ -21,7 +21,7 @@ from ._folder import changes_of, facts_of, unseen
 from ._model import escape
 from ._model.facts import CLUSTER, Fact, Resume, RunStart
 from ._model.findings import STAGES, Finding, Waiver, judge
-from ._model.records import CLOSED, OPEN, Record, describe, duration, passed_over, record_data
+from ._model.records import CLOSED, OPEN, Record, describe, duration, outcome, passed_over, record_data
 from ._model.tags import runs
 from ._model.version import COLLECTION_VERSION
 from ._observe.facts import FactFolder, now, read_start
@@ -177,7 +177,7 @@ def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Findi
 def _kept(options: Data, run: str) -> Data:
     """The result of a stage that a resumed run keeps: nothing is run, and its record stays."""
     record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
-    line = f"{record.stage}: kept from {record.finished}, the run goes on at stage {options['resume_from']} - gate {record.gate}"
+    line = f"{record.stage}: kept from {record.finished}, the run goes on at stage {options['resume_from']} - {outcome(record)}"
     return {"stage": record.stage, "run": run, "started": record.started, "go": False, "gate": record.gate, "lines": [line], "look": [], "observers": False}
 
 

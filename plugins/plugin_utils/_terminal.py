@@ -8,11 +8,14 @@ import dataclasses
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, SKIPPED, UNKNOWN
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import CLOSED, NOT_PASSED, NOT_RUN, OUTCOMES
 
 #: seconds of silence after which a task says that it is still there; each time twice as long, up to the most
 FIRST_SILENCE, MOST_SILENCE = 10.0, 160.0
 #: hosts that are named where many are waited for
 _MOST_HOSTS = 3
+#: how the first line of a judgement ends where something is to be read
+_NOT_WELL = tuple(f" - {word}" for word in (OUTCOMES[CLOSED], NOT_RUN, NOT_PASSED))
 
 Result = typing.Mapping[str, typing.Any]
 
@@ -111,6 +114,6 @@ def tone(line: str, before: str) -> str:
         return "bad" if line.startswith((f"[{FAIL}]", f"[{UNKNOWN}]")) else "warn"
     if line.startswith(" "):
         return before
-    if " not run: the gate of stage " in line:
+    if f" {NOT_RUN}: the run stopped at stage " in line:
         return "warn"
-    return "bad" if line.endswith("gate closed") or ": NOT GREEN" in line else "good"
+    return "bad" if line.partition(" (check mode)")[0].endswith(_NOT_WELL) or ": NOT GREEN" in line else "good"

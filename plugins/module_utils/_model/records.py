@@ -11,7 +11,7 @@ import typing
 
 from .escape import lines as indented
 from .facts import FactCount
-from .findings import FAIL, PASS, SKIPPED, UNKNOWN, WARN, Finding, Gate, Judged, Waiver
+from .findings import FAIL, PASS, SKIPPED, STAGES, UNKNOWN, WARN, Finding, Gate, Judged, Waiver
 from .load import to_data
 from .text import plain
 
@@ -19,6 +19,10 @@ OPEN: typing.Final = "open"
 CLOSED: typing.Final = "closed"
 #: check mode only: what this stage looks at would first have to be made, so its findings neither open nor close the gate
 PENDING: typing.Final = "pending"
+#: what a reader is told in place of the state of a gate
+OUTCOMES = {OPEN: "passed", CLOSED: "stopped here", PENDING: "waits for what would be made"}
+#: of a stage behind one that stopped, and of what is judged beside the stages
+NOT_RUN, NOT_PASSED = "not run", "not passed"
 
 #: goes up when a field of Record changes its meaning
 RECORD_SCHEMA = 2
@@ -103,7 +107,7 @@ def describe(record: Record) -> typing.List[str]:
     """
     parts = [f"{number} {name}" for name, number in counts(record.judged).items() if number]
     mode = " (check mode)" if record.check_mode else ""
-    lines = [f"{record.stage}: {', '.join(parts) or 'nothing was checked'} - gate {record.gate}{mode}"]
+    lines = [f"{record.stage}: {', '.join(parts) or 'nothing was checked'} - {outcome(record)}{mode}"]
     lines += [f"{'would be' if record.check_mode else 'changed'}: {change}" for change in record.changes[:MOST_CHANGES]]
     if len(record.changes) > MOST_CHANGES:
         lines.append(f"and {len(record.changes) - MOST_CHANGES} more changes, all of which are in the record")
@@ -117,13 +121,22 @@ def describe(record: Record) -> typing.List[str]:
     return [indented(plain(line)) for line in lines]
 
 
+def outcome(record: Record) -> str:
+    """Return what came of a stage, or of what was judged beside the stages, as a reader is told it."""
+    if record.closed_by:
+        return NOT_RUN
+    if record.gate == CLOSED and record.stage not in STAGES:
+        return NOT_PASSED
+    return OUTCOMES[record.gate]
+
+
 def passed_over(stage: str, number: int) -> str:
     """Say that stages were not run, in one line.
 
     :param stage: whose gate is closed
     :param number: of the stages after it
     """
-    return f"{number} stage{'' if number == 1 else 's'} not run: the gate of stage {stage} is closed"
+    return f"{number} stage{'' if number == 1 else 's'} {NOT_RUN}: the run stopped at stage {stage}"
 
 
 def _alike(judged: typing.Iterable[Judged]) -> typing.List[typing.List[Judged]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from .._check.sources import SOURCES, OfCluster
-from .._model.records import CLOSED, Record
+from .._model.records import CLOSED, NOT_RUN, OUTCOMES, PENDING, Record
 from . import comparisons, drawing, grid, link_errors, node_page, nodes, operators, plans
 from . import trends as over_time
 from .data import record_path
@@ -26,11 +26,11 @@ _MOST_SINCE = 8
 _MOST_CHANGES = 100
 
 _STATE_WORDS = {
-    "open": "gate open",
-    "closed": "gate closed",
-    "pending": "gate pending",
-    "skipped": "not run",
-    "missing": "not run",
+    **OUTCOMES,
+    # a chip is narrow
+    PENDING: "waits",
+    "skipped": NOT_RUN,
+    "missing": NOT_RUN,
     "stale": "not run this time",
     "unreadable": "record can't be read",
 }
@@ -151,7 +151,7 @@ def _since(report: Report) -> typing.Optional[Html]:
         return element("section", title, element("p", f"The two can't be compared: {since.error}"), before, class_="card")
     if not since.count:
         return element(
-            "section", title, element("p", "Nothing has changed: intent, nodes, HCAs, cables, gates and findings are as they were."), before, class_="card"
+            "section", title, element("p", "Nothing has changed: intent, nodes, HCAs, cables, stages and findings are as they were."), before, class_="card"
         )
     shown = since.lines[:_MOST_SINCE]
     words = f"all {since.count} differences" if since.count > len(shown) else f"{since.count} difference{'' if since.count == 1 else 's'} side by side"
@@ -164,7 +164,11 @@ def _not_proven(report: Report) -> typing.Optional[Html]:
     lines = []
     if report.check_mode:
         lines.append(element("li", "This run was in check mode: nothing was made, so nothing that stands on it could be measured."))
-    lines += [element("li", element("b", stage.name), f": {stage.note}") for stage in report.stages if stage.note]
+    # what stopped a run, stopped all the stages after it
+    noted: typing.Dict[str, typing.List[str]] = {}
+    for stage in report.stages:
+        noted.setdefault(stage.note, []).append(stage.name)
+    lines += [element("li", element("b", ", ".join(names)), f": {note}") for note, names in noted.items() if note]
     if not lines and not report.waivers:
         return None
     waivers = element("ul", *map(_waiver, report.waivers), class_="waivers") if report.waivers else None

@@ -214,8 +214,8 @@ def first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[typing.Di
 
 
 def times(report: Report) -> typing.List[str]:
-    """Where the time went: a line for each stage that left a record of this run, and their sum."""
-    spent = [(stage.name, stage.seconds) for stage in report.stages if stage.seconds is not None]
+    """Where the time went: a line for each stage of this run that was not passed over, and their sum."""
+    spent = [(stage.name, stage.seconds) for stage in report.stages if stage.seconds is not None and stage.state != "skipped"]
     return [f"{name:<20} {seconds:9.1f} s" for name, seconds in (*spent, ("total", report.seconds))]
 
 
@@ -236,7 +236,7 @@ def _stage(name: str, record: typing.Optional[Record], unreadable: typing.Option
     if record.run != run:
         return StageReport(name, STALE, note=f"Not run this time. What is left of run {record.run} (finished {record.finished}) is not counted.")
     if record.closed_by:
-        return StageReport(name, "skipped", record, f"Not run: the gate of stage {record.closed_by} is closed.")
+        return StageReport(name, "skipped", record, f"Not run: the run stopped at stage {record.closed_by}.")
     return StageReport(name, record.gate, record)
 
 

@@ -45,7 +45,7 @@ def judge(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, fabrics: typi
 def test_an_open_gate_is_not_green(judge: Judge, tmp_path: pathlib.Path) -> None:
     told = judge(FINE)
     assert (told["verdict"], told["green"], told["first"], told["plan"]) == ("OPEN", False, None, "")
-    assert told["summary"] == "OPEN - stage network: 1 pass - gate open"
+    assert told["summary"] == "OPEN - stage network: 1 pass - passed"
     assert told["counts"]["pass"] == 1 and pathlib.Path(told["report"]) == tmp_path / "stages" / "network.jsonl"
 
 
@@ -63,7 +63,7 @@ def test_a_closed_gate_names_its_first_cause(judge: Judge) -> None:
 def test_check_mode_has_the_plan(judge: Judge) -> None:
     told = judge(FINE, check_mode=True, changes=["policy compute would be created"])
     assert told["verdict"] == "CHECK MODE" and told["changes"] == 1 and "- policy compute would be created" in told["plan"]
-    assert told["summary"] == "CHECK MODE - stage network: 1 pass - gate open (check mode)"
+    assert told["summary"] == "CHECK MODE - stage network: 1 pass - passed (check mode)"
 
 
 def test_its_keys_are_those_of_a_whole_run(judge: Judge, tmp_path: pathlib.Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record, counts, describe, record_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record, counts, describe, outcome, record_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, redact, redact_text
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import records as records_module
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError, write_text
@@ -181,7 +181,7 @@ def test_counts_and_words() -> None:
     record = make_record()
     assert counts(record.judged) == {"pass": 1, "fail": 0, "unknown": 0, "skipped": 0, "warn": 0, "waived": 1}
     lines = describe(record)
-    assert lines[0] == "platform: 1 pass, 1 waived - gate open"
+    assert lines[0] == "platform: 1 pass, 1 waived - passed"
     assert "[waived unknown] platform.bios on worker-1" in lines
     assert "    waiver: the lab has no BMC" in lines
 
@@ -219,8 +219,16 @@ def test_warnings_of_many_causes_are_one_line_on_the_terminal() -> None:
     assert sum(line.startswith("[warn]") for line in describe(make_record(judged=judge(warned[:3]).judged))) == 3, "few of them are shown in full"
 
 
+def test_what_came_of_a_stage_is_told_without_gates() -> None:
+    record = make_record()
+    assert outcome(record) == "passed" and outcome(dataclasses.replace(record, gate="pending")) == "waits for what would be made"
+    closed = dataclasses.replace(record, gate="closed")
+    assert outcome(closed) == "stopped here" and outcome(dataclasses.replace(closed, closed_by="fabric")) == "not run"
+    assert outcome(dataclasses.replace(closed, stage="job")) == "not passed", "no run stops at it"
+
+
 def test_words_without_findings() -> None:
-    assert describe(make_record(judged=(), gate="closed", check_mode=True)) == ["platform: nothing was checked - gate closed (check mode)"]
+    assert describe(make_record(judged=(), gate="closed", check_mode=True)) == ["platform: nothing was checked - stopped here (check mode)"]
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_what_is_dumped_of_a_result_prints(callback: CallbackModule, monkeypatch
 
 
 def test_a_stage_that_ends_with_what_it_has_just_said_does_not_say_it_twice(callback: CallbackModule) -> None:
-    lines = ["reachability: 1 fail - gate closed", "[fail] reachability.ping on worker-1", "    why: no answer", "    do: look"]
+    lines = ["reachability: 1 fail - stopped here", "[fail] reachability.ping on worker-1", "    why: no answer", "    do: look"]
     shown, stop = task("Show", "ansible.builtin.debug"), task("Stop", "ansible.builtin.fail")
     for one in (shown, stop):
         callback.v2_playbook_on_task_start(one, False)
@@ -165,9 +165,9 @@ def test_a_stage_that_was_judged_again_has_a_heading_unless_it_was_not_run(callb
     callback.v2_playbook_on_task_start(show, False)
     callback._heading = "== A play"
     judged = {
-        "discover": ["discover: 3 pass - gate open"],
-        "fabric": ["fabric: 1 fail - gate closed", "[fail] fabric.rate on demo-12 mlx5_3"],
-        "network": ["network: 1 skipped - gate closed"],
+        "discover": ["discover: 3 pass - passed"],
+        "fabric": ["fabric: 1 fail - stopped here", "[fail] fabric.rate on demo-12 mlx5_3"],
+        "network": ["network: 1 skipped - not run"],
         "no stage": ["a word"],
     }
     for label, lines in judged.items():
@@ -201,9 +201,10 @@ def test_words() -> None:
 
 
 def test_a_stage_that_did_not_start_is_one_line_unless_it_says_why_itself() -> None:
-    skipped = ["host: 1 skipped - gate closed", "[skipped] host.run on stage host", "    why: an earlier gate"]
+    skipped = ["host: 1 skipped - not run", "[skipped] host.run on stage host", "    why: an earlier gate"]
     assert in_short(skipped, go=False) == skipped[:1] and in_short(skipped, go=True) == skipped
-    refused = ["host: 1 fail - gate closed", "[fail] validate.intent on rdma_fabrics", "    why: wrong"]
+    refused = ["host: 1 fail - stopped here", "[fail] validate.intent on rdma_fabrics", "    why: wrong"]
     assert in_short(refused, go=False) == refused
-    assert [tone(line, "warn") for line in (*refused, "[warn] x", "host: 2 pass - gate open")] == ["bad", "bad", "warn", "warn", "good"]
+    assert [tone(line, "warn") for line in (*refused, "[warn] x", "host: 2 pass - passed")] == ["bad", "bad", "warn", "warn", "good"]
+    assert [tone(line, "good") for line in (f"{refused[0]} (check mode)", skipped[0], "job: 1 fail - not passed")] == ["bad", "bad", "bad"]
     assert tone(passed_over("fabric", 10), "good") == "warn"

@@ -295,6 +295,12 @@ def test_html_shows_the_verdict_the_cause_and_the_way_on() -> None:
     assert text.index("NOT GREEN") < text.index(FAIL.remedy)
 
 
+def test_stages_that_were_not_run_for_one_reason_are_one_line() -> None:
+    skipped = [record(name, Finding(f"{name}.run", name, "skipped", why="x", remedy="y"), closed_by="fabric") for name in ("compare", "training")]
+    text = " ".join(Page(render_html(report(record("fabric", FAIL), *skipped))).text)
+    assert "compare, training : Not run: the run stopped at stage fabric." in text, text
+
+
 def test_html_is_one_file_and_runs_nothing() -> None:
     page = Page(render_html(report(record("fabric", FAIL, facts=HCAS))))
     beside = r"#.*|stages/[a-z_]+\.jsonl|facts/[a-z_]+/(cluster\.json)?|report\.(json|xml|prom|md)"
@@ -581,8 +587,10 @@ def test_where_the_time_went_is_a_line_a_stage_and_their_sum() -> None:
     assert spent == {**{stage: ["20.0", "s"] for stage in STAGES if stage != "network"}, "bandwidth": ["112.4", "s"], "total": ["332.4", "s"]}
     assert len({len(line) for line in times(made)}) == 1, "in columns"
     assert json.loads(render_json(made))["seconds"] == 332.375
-    assert "gate open, 112.4 s" in " ".join(Page(render_html(made)).text)
+    assert "passed, 112.4 s" in " ".join(Page(render_html(made)).text)
     assert times(build({}, {}, "", NOW))[-1].split() == ["total", "0.0", "s"]
+    skipped = record("compare", Finding("compare.run", "stage compare", "skipped", why="x", remedy="y"), closed_by="bandwidth")
+    assert "compare" not in "".join(times(report(skipped))), "it took none"
 
 
 def test_now_is_utc_to_the_millisecond() -> None:
