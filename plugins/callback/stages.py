@@ -16,6 +16,7 @@ description:
     the run.
   - A task that takes long says what it waits for and how long its stage usually takes, by the runs that the report has kept.
   - Shows what a task changes, and each task that fails with its full message, also if the stage goes on without it.
+  - The last line of a run that fails is its verdict, or names the stage or playbook in which it stopped, and the message of the task that stopped it.
   - Plain lines, one after the other, so that logs of CI systems and the output of AWX jobs read the same.
   - With C(-v), and for plays that are not of this collection, the output is that of the callback P(ansible.builtin.default#callback).
 extends_documentation_fragment:
@@ -45,9 +46,11 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
     MOST_SILENCE,
     Stage,
     changed,
+    goes_on,
     in_short,
     lines_of,
     span,
+    stopped,
     tone,
     usual,
     waiting,
@@ -58,6 +61,7 @@ _BEGIN = "linerate.rdma.stage_begin"
 _GATE = "linerate.rdma.stage_gate"
 _SAY = ("debug", "ansible.builtin.debug")
 _REFUSE = ("fail", "ansible.builtin.fail", "assert", "ansible.builtin.assert")
+_ARGUMENTS = ("validate_argument_spec", "ansible.builtin.validate_argument_spec")
 # the last word of a run, by the role report
 _VERDICT = "linerate.rdma: "
 # of the role report: the lines at the end say the same
@@ -91,8 +95,13 @@ class CallbackModule(Default):
         self._stages: typing.List[Stage] = []
         self._stage: typing.Optional[Stage] = None
         self._heading = ""
+        # stage or playbook
+        self._where = ""
         self._shown: typing.List[str] = []
         self._verdict: typing.Optional[typing.Tuple[typing.List[str], str]] = None
+        self._ours = False
+        # the first that nothing goes on from: what fails after it, fails because of it
+        self._cause = ""
         # what is waited for: its name, since when, on which hosts, and the silence after which that is said
         self._lock = threading.Lock()
         self._task = ""
@@ -106,21 +115,21 @@ class CallbackModule(Default):
 
     def v2_playbook_on_play_start(self, play: typing.Any) -> None:
         self._rest()
-        ours = os.path.realpath(os.path.dirname(play.get_path())) == _PLAYBOOKS
-        self._quiet = ours and self._display.verbosity == 0
+        self._ours = os.path.realpath(os.path.dirname(play.get_path())) == _PLAYBOOKS
+        self._quiet = self._ours and self._display.verbosity == 0
         self._all_quiet = self._all_quiet and self._quiet
+        name = _stage_of(play)
+        self._where = f"stage {name}" if name else os.path.basename(play.get_path()).partition(".yml")[0]
         if not self._quiet:
             self._stage = None
             super().v2_playbook_on_play_start(play)
             return
         self._play = play
-        name = _stage_of(play)
         if name is None:
             self._stage, self._heading = None, f"== {play.get_name().strip()}"
         elif self._stage is None or self._stage.name != name:
             self._stage = Stage(name, time.monotonic())
             self._heading, self._go = self._stage.heading(), True
-            self._stages.append(self._stage)
         if self._watcher is None:
             # a daemon, and one that prints under the lock that a fork of Ansible waits for
             self._watcher = threading.Thread(target=self._watch, daemon=True)
@@ -205,7 +214,10 @@ class CallbackModule(Default):
 
     def v2_runner_on_failed(self, result: typing.Any, ignore_errors: bool = False) -> None:
         self._answered(result)
-        lines = lines_of(result._result) if result._task.action in _REFUSE and not result._task.loop else None
+        said_by_it = lines_of(result._result)
+        if self._ours and not (self._cause or ignore_errors or goes_on(result._task)):
+            self._cause = stopped(self._where, said_by_it)
+        lines = said_by_it if result._task.action in _REFUSE and not result._task.loop else None
         if not self._quiet or lines is None or ignore_errors:
             super().v2_runner_on_failed(result, ignore_errors)
             return
@@ -243,6 +255,8 @@ class CallbackModule(Default):
             said, how = self._verdict
             for line in said:
                 self._show(line, color=_COLORS[how])
+        elif self._cause and any(stats.summarize(host)["failures"] for host in stats.processed):
+            self._show(self._cause, color=constants.COLOR_ERROR)
 
     def _troubled(self, stats: typing.Any) -> None:
         """Hosts that were not reached, or on which a task failed: of a fleet, the others are nothing to read."""
@@ -334,6 +348,9 @@ class CallbackModule(Default):
             self._task = task.get_name().rpartition(" : ")[2].strip()
             self._since, self._silence = time.monotonic(), FIRST_SILENCE
             self._hosts.clear()
+        # Ansible checks the arguments of a role whatever the tags are; of a stage that these leave out there is no other task
+        if task.action not in _ARGUMENTS and self._stage is not None and self._stage not in self._stages:
+            self._stages.append(self._stage)
 
     def _handle_warnings(self, res: typing.Any) -> None:
         """Show warnings, which a node may have written, as the other lines are shown."""

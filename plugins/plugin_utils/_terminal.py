@@ -101,6 +101,31 @@ def lines_of(result: Result) -> typing.Optional[typing.List[str]]:
     return None
 
 
+def stopped(where: str, said: typing.Optional[typing.Sequence[str]]) -> str:
+    """Return the last line of a run that ended without a verdict.
+
+    >>> stopped("stage fabric", ["no kubeconfig. Name one"])
+    'linerate.rdma: STOPPED - stage fabric: no kubeconfig. Name one'
+
+    :param where: stage or playbook
+    :param said: what the task said that ended it; None where it has no message, or a hidden one
+    """
+    lines = [line.strip() for line in said or () if line.strip()]
+    if not lines:
+        return f"linerate.rdma: STOPPED - {where}: see the output above"
+    return f"linerate.rdma: STOPPED - {where}: {lines[0]}{'; see the output above' if len(lines) > 1 else ''}"
+
+
+def goes_on(task: typing.Any) -> bool:
+    """Tell whether the run goes on where this task fails: a block around it has a rescue, and the task is not in that itself."""
+    inner, outer = task, getattr(task, "_parent", None)
+    while outer is not None:
+        if getattr(outer, "rescue", None) and any(item._uuid == inner._uuid for item in outer.block):
+            return True
+        inner, outer = outer, getattr(outer, "_parent", None)
+    return False
+
+
 def in_short(lines: typing.Sequence[str], go: bool) -> typing.Sequence[str]:
     """The judgement over a stage that did not start because of one before it is a line; whatever else a stage says, it says in full."""
     statuses = [line[1:].partition("]")[0] for line in lines if line.startswith("[")]

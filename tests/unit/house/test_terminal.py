@@ -16,9 +16,21 @@ import typing
 import pytest
 from ansible.executor.stats import AggregateStats
 
+from ansible_collections.linerate.rdma.plugins.callback import stages
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import passed_over
-from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import Stage, changed, in_short, lines_of, span, tone, usual, waiting
+from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
+    Stage,
+    changed,
+    goes_on,
+    in_short,
+    lines_of,
+    span,
+    stopped,
+    tone,
+    usual,
+    waiting,
+)
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOREIGN = """
@@ -182,10 +194,83 @@ def test_the_end_has_what_ansible_counts_as_changed_also_where_no_line_said_so(c
         stats.increment("ok", host)
         for _time in range(count):
             stats.increment("changed", host)
-    callback._stages.append(Stage("platform", 0.0))
+    callback._stages += [Stage("reachability", 0.0), Stage("platform", 0.0)]
     callback.v2_playbook_on_stats(stats)
     assert callback._display.lines[-1] == "  changed             3 tasks: localhost 2, worker-1 1"
     assert callback._display.lines[-2].startswith("  total ")
+
+
+def test_a_stage_of_which_no_task_is_begun_is_not_in_the_table(callback: CallbackModule) -> None:
+    """The tags of the run leave it out, and Ansible begins its plays all the same."""
+    callback.v2_playbook_on_task_start(task("Validating arguments", "ansible.builtin.validate_argument_spec"), False)
+    assert callback._stages == []
+    for name in ("Look", "Judge"):
+        callback.v2_playbook_on_task_start(task(name), False)
+    assert [stage.name for stage in callback._stages] == ["reachability"]
+
+
+@pytest.fixture
+def shown_by_ansible(monkeypatch: pytest.MonkeyPatch) -> typing.List[str]:
+    """What the default callback shows of a task that failed: its message, here."""
+    messages: typing.List[str] = []
+    monkeypatch.setattr(stages.Default, "v2_runner_on_failed", lambda _self, result, _ignore=False: messages.append(result._result["msg"]))
+    return messages
+
+
+def failed_run(host: str = "localhost") -> AggregateStats:
+    stats = AggregateStats()
+    for name in ("ok", "failures"):
+        stats.increment(name, host)
+    return stats
+
+
+def within(inner: typing.Any, **lists: typing.Any) -> typing.Any:
+    """Put a task or a block into a block with these lists of tasks."""
+    inner._parent = types.SimpleNamespace(**{"block": [], "rescue": [], "_parent": None, "_uuid": "outer", **lists})
+    return inner
+
+
+def test_the_last_line_of_a_run_without_a_verdict_is_what_stopped_it(callback: CallbackModule, shown_by_ansible: typing.List[str]) -> None:
+    inner, include, rescue = task("Start observers"), task("Include"), task("Say why")
+    within(within(inner, block=[inner])._parent, block=[include])._parent._uuid = "Include"
+    within(inner._parent._parent, block=[include], rescue=[rescue])
+    callback.v2_runner_on_failed(told(inner, "localhost", msg="the rescue goes on from this"))
+    callback.v2_runner_on_failed(told(task("Look"), "worker-1", msg="ignored"), ignore_errors=True)
+    callback.v2_runner_on_failed(told(task("Propose"), "localhost", msg="nothing can be proposed; connection refused. Correct it"))
+    callback.v2_runner_on_failed(told(task("Let go"), "localhost", msg="what comes of it"))
+    callback.v2_playbook_on_stats(failed_run())
+    assert len(shown_by_ansible) == 4, "each is shown where it comes"
+    assert callback._display.lines[-2:] == [
+        "localhost: 1 failed",
+        "linerate.rdma: STOPPED - stage reachability: nothing can be proposed; connection refused. Correct it",
+    ]
+
+
+@pytest.mark.usefixtures("shown_by_ansible")
+def test_a_run_whose_failures_were_all_rescued_did_not_stop(callback: CallbackModule) -> None:
+    callback.v2_runner_on_failed(told(task("Look"), "localhost", msg="a failure that Ansible took back"))
+    stats = AggregateStats()
+    stats.increment("ok", "localhost")
+    callback.v2_playbook_on_stats(stats)
+    assert not any("STOPPED" in line for line in callback._display.lines)
+
+
+@pytest.mark.usefixtures("shown_by_ansible")
+def test_a_verdict_stays_the_last_line(callback: CallbackModule) -> None:
+    callback.v2_runner_on_failed(told(task("Look"), "localhost", msg="a failure"))
+    end = task("End with the verdict", "ansible.builtin.assert")
+    callback.v2_playbook_on_task_start(end, False)
+    callback.v2_runner_on_failed(told(end, "localhost", msg="linerate.rdma: NOT GREEN - stage fabric: 1 fail"))
+    callback.v2_playbook_on_stats(failed_run())
+    assert callback._display.lines[-1] == "linerate.rdma: NOT GREEN - stage fabric: 1 fail"
+
+
+def test_words_of_what_stopped_a_run() -> None:
+    assert stopped("propose", None) == stopped("propose", [" "]) == "linerate.rdma: STOPPED - propose: see the output above"
+    assert stopped("propose", ["", "one", "two"]) == "linerate.rdma: STOPPED - propose: one; see the output above"
+    saved, rest = task("Save"), task("Rest")
+    assert goes_on(within(saved, block=[saved], rescue=[rest])) and not goes_on(within(rest, block=[saved], rescue=[rest]))
+    assert not goes_on(within(saved, block=[saved])) and not goes_on(task("Alone"))
 
 
 def test_words() -> None:
