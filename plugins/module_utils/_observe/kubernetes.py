@@ -507,15 +507,14 @@ class Cluster:
         """
         return self._json("patch", path_of(kind, namespace, name), body=change, content_type="application/merge-patch+json")
 
-    def remove_as_seen(self, kind: str, namespace: str, name: str, seen: Resource, field: str) -> Resource:
-        """Remove a field of an object that is still as it was seen (JSON patch, RFC 6902).
+    def remove_field(self, kind: str, namespace: str, name: str, uid: str, field: str) -> Resource:
+        """Remove a field of an object, whatever else of it has changed meanwhile (JSON patch, RFC 6902).
 
-        :param seen: its metadata
+        :param uid: of the object; another one of this name keeps its field
         :param field: JSON pointer to it
-        :raises ApiError: refused, not there, or changed since
+        :raises ApiError: refused, not there, or another object by now
         """
-        same = [{"op": "test", "path": f"/metadata/{key}", "value": seen[key]} for key in ("uid", "resourceVersion")]
-        change = [*same, {"op": "remove", "path": field}]
+        change = [{"op": "test", "path": "/metadata/uid", "value": uid}, {"op": "remove", "path": field}]
         return self._json("patch", path_of(kind, namespace, name), body=change, content_type="application/json-patch+json")
 
     def create(self, definition: Resource, manager: str = "") -> Resource:

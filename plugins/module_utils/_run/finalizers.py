@@ -20,9 +20,11 @@ LOOK_AT_FINALIZERS = 30.0
 
 
 def take_off(cluster: Cluster, namespace: str, selector: str, made: typing.Callable[[Resource], bool]) -> typing.Tuple[str, ...]:
-    """Take them off the pods of ours that are being deleted, as they are seen here, and return the uid of these pods.
+    """Take them off the pods of ours that are being deleted, and return the uid of these pods.
 
-    What is refused, or has changed since, stays: whoever waits for the pod names what keeps it.
+    A pod may change meanwhile: its kubelet, which writes its status as often as it likes, must not be able to keep a finalizer by that. No finalizer is added
+    to an object that is being deleted (the API server refuses it), so that none is taken off that was not seen here.
+    What is refused, or of another pod by now, stays: whoever waits for the pod names what keeps it.
 
     :param namespace: of the collection, in which nobody else makes pods
     :param made: whether the collection has made a pod, beside that it has the labels
@@ -31,12 +33,12 @@ def take_off(cluster: Cluster, namespace: str, selector: str, made: typing.Calla
     with contextlib.suppress(ApiError):
         for item in cluster.list("Pod", namespace, selector).items:
             metadata = item["metadata"]
-            held = metadata.get("deletionTimestamp") and metadata.get("finalizers") and metadata.get("uid") and metadata.get("resourceVersion")
+            held = metadata.get("deletionTimestamp") and metadata.get("finalizers") and metadata.get("uid")
             # of another form is what a kubelet has made of it: nobody can say that it is ours
             with contextlib.suppress(ApiError, ResourceError):
                 if not held or is_mirror_pod("Pod", item) or not made(item):
                     continue
-                cluster.remove_as_seen("Pod", namespace, name_of(item), metadata, "/metadata/finalizers")
+                cluster.remove_field("Pod", namespace, name_of(item), str(metadata["uid"]), "/metadata/finalizers")
                 done.append(str(metadata["uid"]))
     return tuple(done)
 

@@ -20,7 +20,7 @@ COMMAND = """kubectl patch pod p -n linerate-measure --type merge -p '{"metadata
 
 
 class Api:
-    """A pod that no deletion ends."""
+    """A pod that no deletion ends, and that may not be patched."""
 
     def __init__(self, finalizers: typing.Any) -> None:
         metadata = {"name": "p", "namespace": "linerate-measure", "uid": "u1", "finalizers": finalizers}
@@ -34,6 +34,9 @@ class Api:
     def delete(self, *_arguments: typing.Any, **_options: typing.Any) -> bool:
         self.pod["metadata"]["deletionTimestamp"] = "2026-11-27T16:00:00Z"
         return True
+
+    def remove_field(self, *_arguments: typing.Any) -> typing.Dict[str, typing.Any]:
+        raise ApiError(403, "Forbidden", "no", "PATCH")
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -89,10 +92,11 @@ class Held:
     def create(self, definition: typing.Dict[str, typing.Any], **_options: typing.Any) -> typing.Dict[str, typing.Any]:
         return definition
 
-    def remove_as_seen(self, kind: str, namespace: str, name: str, seen: typing.Dict[str, typing.Any], field: str) -> typing.Dict[str, typing.Any]:
+    def remove_field(self, kind: str, namespace: str, name: str, uid: str, field: str) -> typing.Dict[str, typing.Any]:
         if self.refuses:
             raise ApiError(self.refuses, "Forbidden", "no", "PATCH")
         self.taken.append((kind, namespace, name, field))
+        (seen,) = [item["metadata"] for item in self.pods if item["metadata"]["uid"] == uid]
         return {"was": seen.pop("finalizers")}
 
     def clock(self) -> float:
@@ -144,22 +148,39 @@ def test_a_removal_that_may_not_take_them_off_names_the_command(refuses: int, wo
     assert told.startswith("linerate-measure/p (deleted after 60 s") and words in told
 
 
-def test_the_pod_must_be_as_it_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: typing.List[typing.Any] = []
+class Server(Cluster):
+    """An API server that holds one pod, and applies JSON patches as RFC 6902 has it. The pod changes between a list and the patch after it."""
 
-    def send(_self: Cluster, *words: typing.Any, **options: typing.Any) -> typing.Dict[str, typing.Any]:
-        sent.append((words, options))
-        return {}
+    def __init__(self, *changes: typing.Tuple[str, typing.Any]) -> None:
+        self.metadata, self.changes = pod("p", finalizers=["a/1", "a/2"])["metadata"], changes
 
-    monkeypatch.setattr(Cluster, "_json", send)
-    object.__new__(Cluster).remove_as_seen("Pod", "linerate-measure", "p", pod("p")["metadata"], "/metadata/finalizers")
-    ((words, options),) = sent
-    assert words == ("patch", "/api/v1/namespaces/linerate-measure/pods/p") and options["content_type"] == "application/json-patch+json"
-    assert options["body"] == [
-        {"op": "test", "path": "/metadata/uid", "value": "uid-p"},
-        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
-        {"op": "remove", "path": "/metadata/finalizers"},
-    ]
+    def list(self, kind: str, *_arguments: typing.Any, **_options: typing.Any) -> Listing:
+        return Listing(({"kind": kind, "metadata": dict(self.metadata)},), "1")
+
+    def _json(self, method: str, path: str, *_words: typing.Any, **options: typing.Any) -> typing.Dict[str, typing.Any]:
+        assert (method, path) == ("patch", "/api/v1/namespaces/linerate-measure/pods/p") and options["content_type"] == "application/json-patch+json"
+        self.metadata.update(self.changes)
+        for change in options["body"]:
+            key = change["path"].rpartition("/")[2]
+            if change["op"] == "test" and self.metadata.get(key) != change["value"]:
+                raise ApiError(422, "Invalid", "the server rejected our request due to an error in our request: test failed", "PATCH")
+            if change["op"] == "remove":
+                del self.metadata[key]
+        return self.metadata
+
+
+@pytest.mark.parametrize(
+    "change", [("resourceVersion", "8"), ("annotations", {"evil.example/x": "1"}), ("finalizers", ["a/2", "a/1"]), ("finalizers", ["a/2"])]
+)
+def test_a_kubelet_that_writes_its_pod_meanwhile_keeps_no_finalizer(change: typing.Tuple[str, typing.Any]) -> None:
+    """It writes status, annotations and the order of the finalizers as often as it likes."""
+    api = Server(change)
+    assert take_off(api, "linerate-measure", "a=b", is_bare) == ("uid-p",) and "finalizers" not in api.metadata
+
+
+def test_another_pod_of_this_name_keeps_its_finalizers() -> None:
+    api = Server(("uid", "another"))
+    assert take_off(api, "linerate-measure", "a=b", is_bare) == () and api.metadata["finalizers"] == ["a/1", "a/2"]
 
 
 def test_the_right_for_it_is_in_the_files() -> None:
