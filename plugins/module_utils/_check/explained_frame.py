@@ -16,6 +16,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         causes=(
             "The API server, a node or a tool refused or did not answer: its own words are there.",
             "In check mode: the task needs what an earlier stage would make.",
+            "The check raised an exception over what a node answered: the finding names the node, or the nodes of which it is not known which one is at fault.",
             "A mistake in the collection, where the text says so.",
         ),
         look=("ansible-playbook linerate.rdma.site -vv",),
