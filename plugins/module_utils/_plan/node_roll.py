@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.control_plane import is_control_plane, keeps, shape
+from .._check.controllers.control_plane import control_plane, is_control_plane, keeps, shape
 from .._check.controllers.drain import stops
 from .._check.controllers.gate import Stand, counted, room, stays, too_many
 from .._check.controllers.health_checks import watching
@@ -79,7 +79,7 @@ def plan(
     # of what a run began and nobody asks for any more its end is left
     steps = [step for step in every if step.node in seen or step.pool or step.also or step.node in cluster.marks]
     resets = [step for step in steps if step.goes]
-    control = frozenset(node.name for node in cluster.nodes if is_control_plane(node, cluster.etcd))
+    control = frozenset(node.name for node in control_plane(cluster.nodes))
     shapes = shape(cluster.nodes, [step.node for step in resets])
     # those of a pool that is under way are away for it
     ours = {step.node for step in steps if step.goes or (step.pool and step.phase == "wait")}
@@ -155,7 +155,7 @@ def why_not_again(step: NodeStep, cluster: Cluster, planned: RollPlan, intent: C
 
 
 def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster: Cluster) -> bool:
-    return step.node in known and is_control_plane(known[step.node], cluster.etcd)
+    return step.node in known and is_control_plane(known[step.node], cluster.nodes)
 
 
 def lines(planned: RollPlan) -> typing.Tuple[str, ...]:
@@ -300,7 +300,7 @@ def _looked_into(
 def _too_many(step: NodeStep, node: ClusterNode, cluster: Cluster) -> str:
     """Why a control-plane node does not take the roll of its MachineConfigPool."""
     pool = next((pool for pool in cluster.machine_pools if step.pool and pool.name == step.pool), None)
-    return too_many(pool, is_control_plane(node, cluster.etcd)) if pool is not None else ""
+    return too_many(pool, is_control_plane(node, cluster.nodes)) if pool is not None else ""
 
 
 def _in_waves(steps: typing.Sequence[NodeStep], at_once: int, control: typing.Container[str]) -> typing.Tuple[NodeStep, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import typing
 
-from .._check.controllers.control_plane import is_control_plane
+from .._check.controllers.control_plane import control_plane
 from .._check.controllers.gate import Stand, closed, pauses
 from .._check.controllers.sriov_operator import machine_pool_of
 from .._check.network.disruption.machine_config import roll_of
@@ -32,7 +32,7 @@ def read_stand(cluster: Cluster, nodes: typing.Tuple[ClusterNode, ...], members:
     """
     unread: typing.Dict[str, str] = {}
     pods: typing.List[typing.Any] = []
-    for place in etcd.PODS if members and any(is_control_plane(node) for node in nodes) else ():
+    for place in etcd.PODS if members and control_plane(nodes) else ():
         try:
             pods += cluster.list("Pod", *place).items
         except ApiError as error:

@@ -73,6 +73,13 @@ def test_the_sriov_operator_lets_one_control_plane_node_go() -> None:
     assert ask(turn, drained=("c0", "c1")) == "", "a drain leaves etcd where it is"
 
 
+def test_a_kubelet_makes_no_control_plane_of_its_pool() -> None:
+    fake = changed(WORKERS, "w1", labels={**INTENT.node_selector, "node.kubernetes.io/microk8s-controlplane": ""})
+    stand = dataclasses.replace(WHOLE, nodes=MASTERS + fake, etcd=(*ETCD, EtcdMember("w0", False), EtcdMember("w1", False)))
+    two = dataclasses.replace(INTENT, node_pool=DrainPool(2))
+    assert ask(dataclasses.replace(WORKER, at_once=2), stand=stand, intent=two, most="2") == ask(MASTER, stand=stand) == ""
+
+
 def test_the_budget_is_that_of_resets() -> None:
     stand = dataclasses.replace(WHOLE, nodes=MASTERS + changed(WORKERS, "w2", ready=False))
     assert "w2: not Ready, or cordoned, so that no other node may go (1 at a time" in ask(SRIOV, stand=stand)

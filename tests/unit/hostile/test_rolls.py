@@ -11,7 +11,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.control_plane import ETCD, keeps, shape
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.control_plane import ETCD, LABELS, MICROK8S, keeps, shape
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.health_checks import of_machines, remediates
 from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import EtcdMember, HealthCheck, Machine
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector, MachinePool
@@ -591,15 +591,40 @@ def test_a_control_plane_node_that_goes_down_during_a_drain_keeps_the_next_from_
     assert not world.cordoned("worker-1") and world.note("worker-1") is None, "it is as before"
 
 
-@pytest.mark.parametrize("labels", [{"node-role.kubernetes.io/etcd": "true"}, {"node.kubernetes.io/microk8s-controlplane": ""}, {}])
-def test_nodes_with_a_member_of_etcd_go_one_at_a_time_whatever_their_labels_are(site: Site, labels: typing.Dict[str, str]) -> None:
+def labelled(world: World, labels: typing.Dict[str, str], *names: str) -> None:
+    """These nodes have these labels, and no other."""
+    for name in names:
+        found = world.seen(name)
+        world.put("Node", {**found, "metadata": {**found["metadata"], "labels": labels}})
+
+
+@pytest.mark.parametrize("label", [*LABELS, MICROK8S])
+def test_nodes_with_a_label_of_the_control_plane_go_one_at_a_time(site: Site, label: str) -> None:
     control_plane(site.world, "control-9", *NODES)
-    for name in NODES:
-        found = site.world.seen(name)
-        site.world.put("Node", {**found, "metadata": {**found["metadata"], "labels": labels}})
+    labelled(site.world, {label: ""}, "control-9", *NODES)
     assert [len(wave) for wave in site.plan(TWO).waves] == [1, 1, 1]
     site.world.put("Node", ready(site.world.seen("control-9"), False))
     assert all("control-9 is not Ready" in step.blockers[0] for step in site.plan(TWO).steps)
+
+
+def test_a_worker_is_no_control_plane_node_by_what_its_kubelet_writes(site: Site) -> None:
+    """It may write the label of MicroK8s and a static pod of etcd, and would keep each control-plane node, or its own pool, by them."""
+    control_plane(site.world, "control-8", "control-9", *NODES, members=("control-8", "control-9"))
+    labelled(site.world, {MICROK8S: ""}, *NODES)
+    assert [len(wave) for wave in site.plan(TWO).waves] == [2, 1]
+    members = [EtcdMember("c1", True), EtcdMember("c2", True), EtcdMember("w1", False)]
+    for away in (ClusterNode("w1", {}), ClusterNode("w1", {MICROK8S: ""}), ClusterNode("w1", {MICROK8S: ""}, ready=True)):
+        nodes = [*(ClusterNode(name, {CONTROL: ""}, ready=True) for name in ("c1", "c2")), away]
+        assert [keeps(node, nodes, members, "") for node in nodes] == [""] * 3
+        assert "no pod of etcd is seen" in keeps(nodes[0], nodes, members[2:], ""), "its member stands for none of theirs"
+
+
+@pytest.mark.parametrize("label", [*LABELS, MICROK8S])
+def test_a_single_node_goes_with_its_member_of_etcd_alone(label: str) -> None:
+    one = ClusterNode("a", {label: ""}, ready=True)
+    assert keeps(one, [one], [EtcdMember("a", True)], "") == ""
+    assert "no pod of etcd is seen" in keeps(one, [one], [], "") and "no Ready member on a" in keeps(one, [one], [EtcdMember("a", False)], "")
+    assert shape([one], ["a"]) == ("single-node cluster: a is its only node. While it is reset there is no API server, and no pod runs.",)
 
 
 def test_where_roles_are_split_members_are_wanted_on_the_nodes_of_etcd_alone() -> None:

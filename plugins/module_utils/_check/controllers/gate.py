@@ -116,7 +116,7 @@ def closed(
     control: typing.Dict[bool, typing.List[str]] = {True: [], False: []}
     for roll in rolls:
         rebooted = [known[name] for name in roll.nodes if name in known and name not in drained]
-        mine = any(is_control_plane(node, stand.etcd) for node in rebooted)
+        mine = any(is_control_plane(node, stand.nodes) for node in rebooted)
         control[roll.machines] += [_label(roll)] if mine else []
         if roll.machines and roll.name in pools:
             found.append(too_many(pools[roll.name], mine))
