@@ -16,6 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Hca,
     HeldParts,
+    LinkPolicy,
     Netdev,
     NodeHcas,
     ObservedHcas,
@@ -447,7 +448,7 @@ def taken_up(vf: Hca) -> Hca:
     return dataclasses.replace(vf, ports=tuple(dataclasses.replace(port, state="ACTIVE") for port in vf.ports), held=held)
 
 
-def policy(index: int, name: str, in_pod: bool = False) -> Hca:
+def policy(index: int, name: LinkPolicy, in_pod: bool = False) -> Hca:
     vf = ib_vf(index, administration=dataclasses.replace(typing.cast(VfAdministration, ib_vf(index).administration), link_policy=name))
     vf = vf if name == "Down" else taken_up(vf)
     return dataclasses.replace(vf, netdevs=()) if in_pod else vf
@@ -481,7 +482,7 @@ def test_link_state_names_the_layer(wish: typing.Optional[str], vfs: typing.Tupl
     assert (finding.status, finding.why[: len(text)]) == (status, text)
 
 
-def waiting(index: int, state: str, link_policy: typing.Optional[str] = "Follow", physical: str = "LinkUp", guid: typing.Optional[str] = None) -> Hca:
+def waiting(index: int, state: str, link_policy: typing.Optional[LinkPolicy] = "Follow", physical: str = "LinkUp", guid: typing.Optional[str] = None) -> Hca:
     """A VF whose port is not taken up.
 
     :param guid: in place of its own
@@ -540,10 +541,8 @@ def test_virtual_functions_of_one_node_are_judged_in_linear_time(monkeypatch: py
         return one is other
 
     monkeypatch.setattr(Hca, "__eq__", compare)
-    bare = [
-        ib_vf(1, name=f"vf{number}", rdma_device=None, netdevs=(), node_guid=None, ports=(), administration=VfAdministration(link_policy=f"P{number:04}"))
-        for number in range(300)
-    ]
+    policies = [VfAdministration(link_policy=typing.cast(typing.Any, f"P{number:04}")) for number in range(300)]
+    bare = [ib_vf(1, name=f"vf{number}", rdma_device=None, netdevs=(), node_guid=None, ports=(), administration=each) for number, each in enumerate(policies)]
     given = ib_facts(ib_vf(0), *bare, mode="exclusive")
     assert of_hca(given, "rdma_device").measured == "1 of 301"
     assert of_hca(given, "link_state").measured.startswith("policy 1 Down, 1 P0000, 1 P0001, 1 P0002, 1 P0003, 1 P0004, 1 P0005, 1 P0006 and 293 more")

@@ -63,7 +63,7 @@ def limits(hint: Hint, path: typing.Tuple[typing.Any, ...] = ()) -> typing.Itera
         yield from limits(arguments[1], (*path, key))
     elif dataclasses.is_dataclass(hint):
         for field in dataclasses.fields(hint):
-            yield from limits(hints_of(hint)[field.name], (*path, field.name))
+            yield from limits(hints_of(typing.cast(type, hint))[field.name], (*path, field.name))
 
 
 class Endless(typing.List[typing.Any]):

@@ -48,8 +48,8 @@ OF_OTHERS = (
 
 
 def test_a_run_says_who_began_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_variables.socket, "gethostname", lambda: "bastion")
-    monkeypatch.setattr(_variables.getpass, "getuser", lambda: "admin")
+    monkeypatch.setattr("socket.gethostname", lambda: "bastion")
+    monkeypatch.setattr("getpass.getuser", lambda: "admin")
     assert _variables.by_whom({}) == _variables.by_whom({"awx_job_id": 7}) == "admin on bastion"
     assert _variables.by_whom({"awx_user_name": "ada", "awx_job_id": 7, "tower_user_name": "x"}) == "ada (AWX job 7)"
     assert _variables.by_whom({"tower_user_name": "ada", "tower_job_id": 7}) == "ada (AWX job 7)"
@@ -57,8 +57,8 @@ def test_a_run_says_who_began_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown() -> str:
         raise KeyError("getpwuid(): uid not found: 1234")
 
-    monkeypatch.setattr(_variables.getpass, "getuser", unknown)
-    monkeypatch.setattr(_variables.os, "getuid", lambda: 1234)
+    monkeypatch.setattr("getpass.getuser", unknown)
+    monkeypatch.setattr("os.getuid", lambda: 1234)
     assert _variables.by_whom({}) == "user 1234 on bastion"
 
 
@@ -69,7 +69,7 @@ def test_a_misspelt_variable_of_a_node_is_told_with_the_node(monkeypatch: pytest
     assert _variables.misspelt_of_nodes(of_nodes, variables) == {"rdma_bmc_adress": "the variables of node worker-2"}, "what localhost has as well is told once"
     assert _variables.misspelt_of_nodes(["gone"], variables) == _variables.misspelt_of_nodes([], {}) == {}
     action = object.__new__(variables_lint.ActionModule)
-    action._templar = types.SimpleNamespace(template=lambda value: value)
+    action._templar = typing.cast(typing.Any, types.SimpleNamespace(template=lambda value: value))
     with pytest.raises(
         RdmaError, match=r"rdma_bmc_adress \(the variables of node worker-2\) is no variable of the collection \(did you mean 'rdma_bmc_address'\?\)"
     ):

@@ -24,10 +24,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records
 from ansible_collections.linerate.rdma.plugins.module_utils._publish import report_of
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import GREEN
+from ansible_collections.linerate.rdma.tests.unit.truth.breaks import Break, cases
+from ansible_collections.linerate.rdma.tests.unit.truth.fleet import Fleet, healthy
+from ansible_collections.linerate.rdma.tests.unit.truth.folder import SMALL, write
 
-from .breaks import Break, cases
-from .fleet import Fleet, healthy
-from .folder import SMALL, write
 from .judge import CLOSED, verdict
 
 #: sick runs, and damages of each: in each run of the tests, and before a release
