@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import of_observers
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Kind, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._run.finalizers import is_bare, take_off
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers
@@ -152,21 +152,22 @@ class Server(Cluster):
     """An API server that holds one pod, and applies JSON patches as RFC 6902 has it. The pod changes between a list and the patch after it."""
 
     def __init__(self, *changes: typing.Tuple[str, typing.Any]) -> None:
-        self.metadata, self.changes = pod("p", finalizers=["a/1", "a/2"])["metadata"], changes
+        self.held: typing.Dict[str, typing.Any] = pod("p", finalizers=["a/1", "a/2"])["metadata"]
+        self.changes = changes
 
-    def list(self, kind: str, *_arguments: typing.Any, **_options: typing.Any) -> Listing:
-        return Listing(({"kind": kind, "metadata": dict(self.metadata)},), "1")
+    def list(self, kind: Kind, *_arguments: typing.Any, **_options: typing.Any) -> Listing:
+        return Listing(({"kind": kind, "metadata": dict(self.held)},), "1")
 
     def _json(self, method: str, path: str, *_words: typing.Any, **options: typing.Any) -> typing.Dict[str, typing.Any]:
         assert (method, path) == ("patch", "/api/v1/namespaces/linerate-measure/pods/p") and options["content_type"] == "application/json-patch+json"
-        self.metadata.update(self.changes)
+        self.held.update(self.changes)
         for change in options["body"]:
             key = change["path"].rpartition("/")[2]
-            if change["op"] == "test" and self.metadata.get(key) != change["value"]:
+            if change["op"] == "test" and self.held.get(key) != change["value"]:
                 raise ApiError(422, "Invalid", "the server rejected our request due to an error in our request: test failed", "PATCH")
             if change["op"] == "remove":
-                del self.metadata[key]
-        return self.metadata
+                del self.held[key]
+        return self.held
 
 
 @pytest.mark.parametrize(
@@ -175,12 +176,12 @@ class Server(Cluster):
 def test_a_kubelet_that_writes_its_pod_meanwhile_keeps_no_finalizer(change: typing.Tuple[str, typing.Any]) -> None:
     """It writes status, annotations and the order of the finalizers as often as it likes."""
     api = Server(change)
-    assert take_off(api, "linerate-measure", "a=b", is_bare) == ("uid-p",) and "finalizers" not in api.metadata
+    assert take_off(api, "linerate-measure", "a=b", is_bare) == ("uid-p",) and "finalizers" not in api.held
 
 
 def test_another_pod_of_this_name_keeps_its_finalizers() -> None:
     api = Server(("uid", "another"))
-    assert take_off(api, "linerate-measure", "a=b", is_bare) == () and api.metadata["finalizers"] == ["a/1", "a/2"]
+    assert take_off(api, "linerate-measure", "a=b", is_bare) == () and api.held["finalizers"] == ["a/1", "a/2"]
 
 
 def test_the_right_for_it_is_in_the_files() -> None:

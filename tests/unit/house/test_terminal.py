@@ -16,7 +16,6 @@ import typing
 import pytest
 from ansible.executor.stats import AggregateStats
 
-from ansible_collections.linerate.rdma.plugins.callback import stages
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import passed_over
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
@@ -213,7 +212,9 @@ def test_a_stage_of_which_no_task_is_begun_is_not_in_the_table(callback: Callbac
 def shown_by_ansible(monkeypatch: pytest.MonkeyPatch) -> typing.List[str]:
     """What the default callback shows of a task that failed: its message, here."""
     messages: typing.List[str] = []
-    monkeypatch.setattr(stages.Default, "v2_runner_on_failed", lambda _self, result, _ignore=False: messages.append(result._result["msg"]))
+    monkeypatch.setattr(
+        "ansible.plugins.callback.default.CallbackModule.v2_runner_on_failed", lambda _self, result, _ignore=False: messages.append(result._result["msg"])
+    )
     return messages
 
 

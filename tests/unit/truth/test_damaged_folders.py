@@ -27,8 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict impo
 from ansible_collections.linerate.rdma.tests.unit.truth.breaks import Break, cases
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import Fleet, healthy
 from ansible_collections.linerate.rdma.tests.unit.truth.folder import SMALL, write
-
-from .judge import CLOSED, verdict
+from ansible_collections.linerate.rdma.tests.unit.truth.judge import CLOSED, verdict
 
 #: sick runs, and damages of each: in each run of the tests, and before a release
 RUNS, DAMAGES, MANY_RUNS, MANY_DAMAGES = 4, 6, 40, 40
