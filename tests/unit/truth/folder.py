@@ -74,9 +74,12 @@ def _write_fact(fleet: Fleet, folder: FactFolder, source: Source) -> None:
     elif isinstance(source, (OfNodes, Chosen)):
         key = source.key if isinstance(source, OfNodes) else ""
         # a topology is asked of few nodes; of the others there is no fact
-        asked = [name for name, item in seen.items() if item.value or not source.chosen]
+        asked = [name for name, item in seen.items() if item.value or item.error is not None or not source.chosen]
         for name in asked:
-            folder.write(source.kind, name, {key: seen[name].value} if key else seen[name].value)
+            if seen[name].error is not None:
+                folder.write(source.kind, name, error=seen[name].error)
+            else:
+                folder.write(source.kind, name, {key: seen[name].value} if key else seen[name].value)
         if source.chosen:
             folder.write(source.chosen, value=asked)
     elif isinstance(source, Planned):
