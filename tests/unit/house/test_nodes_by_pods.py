@@ -43,9 +43,15 @@ POD = {
     "ansible_python_interpreter": sys.executable,
 }
 FAR = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_common_args": "-o ControlPath=none"}
-#: in the place of what takes back objects, which have tests of their own
+#: what the tasks that take back objects tell of them
+TAKEN_BACK = {
+    **{kind: {"applied": []} for kind in ("objects_removed", "maps_removed", "admission_removed", "olm_removed", "namespaces_removed")},
+    "operators_left": {"operators": {}},
+}
+#: in the place of these tasks, which have tests of their own
 CLUSTER = [
-    {"name": "Leave a mark", "ansible.builtin.copy": {"content": "", "dest": "{{ fake_mark }}", "mode": "0644"}, "check_mode": False, "changed_when": False}
+    {"name": "Leave a mark", "ansible.builtin.copy": {"content": "", "dest": "{{ fake_mark }}", "mode": "0644"}, "check_mode": False, "changed_when": False},
+    *({"name": f"Tell {kind}", "linerate.rdma.fact": {"kind": kind, "node": "cluster", "value": value}} for kind, value in TAKEN_BACK.items()),
 ]
 
 

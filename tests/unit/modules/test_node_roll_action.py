@@ -247,9 +247,8 @@ def test_firmware_that_waits_for_a_reset_by_the_facts_of_the_run(tmp_path: pathl
             folder.write(kind, node, observed.value, observed.error)
     assert all(one.differences == () and one.error == one.blind == "" for one in seen().values())
     first, *rest = facts.firmware[nodes[0]].value.hcas
-    stored, unset = (
-        NodeFirmware((dataclasses.replace(first, settings=(Setting("ATS_ENABLED", following, "1"), *first.settings)), *rest)) for following in ("0", "1")
-    )
+    others = [setting for setting in first.settings if setting.name != "ATS_ENABLED"]
+    stored, unset = (NodeFirmware((dataclasses.replace(first, settings=(Setting("ATS_ENABLED", following, "1"), *others)), *rest)) for following in ("0", "1"))
     folder.write("firmware", nodes[0], stored)
     folder.write("firmware", nodes[1], error="unreachable")
     one, other = (seen()[node] for node in nodes)
