@@ -212,7 +212,7 @@ def mapped(value: typing.Any, text: typing.Callable[[str], str], order: typing.C
         return text(value)
     if isinstance(value, dict):
         return {text(key) if isinstance(key, str) else key: mapped(item, text, order) for key, item in order(list(value.items()))}
-    if isinstance(value, tuple) and type(value) is tuple:
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return tuple(mapped(item, text, order) for item in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.replace(value, **{field.name: mapped(getattr(value, field.name), text, order) for field in dataclasses.fields(value)})
