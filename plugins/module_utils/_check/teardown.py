@@ -10,7 +10,6 @@ import typing
 from .._model.apply import FOREIGN, UNREAD, AppliedObject
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.host import DROP_IN, ObservedText, Roll
-from .._model.host_intent import HostNeeds
 from .._model.intent import Intent
 from .._model.kernel_arguments import DROP_IN as GRUB_DROP_IN
 from .._model.kernel_arguments import RECORD, LeftArguments
@@ -19,6 +18,7 @@ from .._model.node_tuning import ObservedSettings
 from .._model.olm import Stay
 from .._model.operators import OPERATORS, OperatorsSeen
 from .._model.profiles import traits
+from .._model.rights_needed import machine_objects
 from .._model.sriov_operator import OperatorFacts
 from .._model.text import cut
 from .._model.wait import SyncFacts
@@ -80,7 +80,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     nodes = facts.nodes or ("inventory",)
     for fabric in (fabric for fabric in intent.fabrics if traits(fabric).functions):
         findings += [_node(fabric.name, name, facts.sync) for name in nodes]
-    findings += _rolls(intent.cluster.host, facts)
+    findings += _rolls(intent, facts)
     findings += [_drop_in(name, facts) for name in nodes]
     findings += [_kernel_arguments(name, facts) for name in nodes]
     if intent.cluster.tuning.set:
@@ -97,10 +97,9 @@ def _objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> typing
     return [_object(item) for item in removed] or [ok("teardown.object", "objects", "none was there", "none is left")]
 
 
-def _rolls(needs: HostNeeds, facts: Facts) -> typing.Iterator[Finding]:
+def _rolls(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
     """How the MachineConfigPools took it, where the intent has something for them."""
-    asked = needs.kernel_arguments or needs.kubelet is not None or (needs.memlock is not None and needs.memlock.by == "machine_config")
-    if asked and facts.rolls is None:
+    if facts.rolls is None and any(machine_objects(intent)):
         why, expected = "The nodes had MachineConfigs or a KubeletConfig by the intent, and nobody saw them come back from that.", "all machines without them"
         yield Finding("teardown.roll", "MachineConfigPools", UNKNOWN, "not looked at", expected, why, "Run the teardown again.")
     yield from machine_config.findings(facts.rolls or (), facts.roll_error, "teardown.roll")

@@ -65,3 +65,8 @@ class HostNeeds:
     kubelet: typing.Optional[Kubelet] = None
     machine_role: str = "worker"
     gpudirect: typing.Literal["none", "auto", "dma_buf", "peermem"] = "none"
+
+    @property
+    def machine_memlock(self) -> typing.Optional[Memlock]:
+        """The limit that a MachineConfig sets; None where none does."""
+        return self.memlock if self.memlock is not None and self.memlock.by == "machine_config" else None

@@ -212,7 +212,7 @@ def _machines(intent: Intent) -> typing.Iterator[Right]:
 def machine_objects(intent: Intent) -> typing.Iterator[typing.Tuple[str, str]]:
     """Kind and name of what is rendered for the host; a test holds them to that."""
     needs = intent.cluster.host
-    if needs.memlock is not None and needs.memlock.by == "machine_config":
+    if needs.machine_memlock is not None:
         yield "MachineConfig", f"99-{needs.machine_role}-linerate-memlock"
     if needs.kernel_arguments:
         yield "MachineConfig", f"99-{needs.machine_role}-linerate-kernel-arguments"

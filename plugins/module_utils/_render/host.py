@@ -23,12 +23,12 @@ _CRIO_FILE = "/etc/crio/crio.conf.d/99-linerate-memlock.conf"
 def host_configs(needs: HostNeeds) -> typing.Tuple[Object, ...]:
     """MachineConfigs (Ignition 3.2.0, for OpenShift 4.7 and later), and a KubeletConfig. Each of them reboots the nodes of its pools."""
     made = []
-    if needs.memlock is not None and needs.memlock.by == "machine_config":
+    if needs.machine_memlock is not None:
         file = {
             "path": _CRIO_FILE,
             "mode": 0o644,
             "overwrite": True,
-            "contents": {"source": f"data:text/plain;charset=utf-8;base64,{base64.b64encode(crio_config(needs.memlock).encode()).decode()}"},
+            "contents": {"source": f"data:text/plain;charset=utf-8;base64,{base64.b64encode(crio_config(needs.machine_memlock).encode()).decode()}"},
         }
         made.append(_machine_config(needs.machine_role, "memlock", {"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}}}))
     if needs.kernel_arguments:

@@ -45,7 +45,7 @@ def find_unapplied(intent: Intent, applied: typing.Sequence[AppliedObject], held
 
 def _wishes(intent: Intent, fabrics: typing.Sequence[Fabric]) -> typing.Iterator[Wish]:
     host = intent.cluster.host
-    if host.memlock is not None and host.memlock.by == "machine_config":
+    if host.machine_memlock is not None:
         yield Wish("MachineConfig", "", "rdma_cluster.host.memlock")
     if host.kubelet is not None:
         yield Wish("KubeletConfig", "", "rdma_cluster.host.kubelet")
