@@ -161,8 +161,8 @@ class DeviceClaims:
 
     def driver_of(self, name: str) -> str:
         """Return the driver of whose devices a class is; empty where its selectors don't name exactly one."""
-        found = next((item for item in self.classes if item.name == name), None)
-        return found.drivers[0] if found is not None and len(found.drivers) == 1 else ""
+        drivers = self._drivers_of(name)
+        return drivers[0] if len(drivers) == 1 else ""
 
     def count_devices(self, driver: str) -> int:
         """Return how many devices of a driver one node has at most, with those of which it is not said by a name who has them."""
@@ -179,6 +179,9 @@ class DeviceClaims:
 
     def use_of(self, name: str) -> Use:
         """Return what the devices of a class are: by the driver that it selects, else by its name."""
-        found = next((item for item in self.classes if item.name == name), None)
-        uses = {DRIVERS[driver] for driver in found.drivers if driver in DRIVERS} if found is not None else set()
+        uses = {DRIVERS[driver] for driver in self._drivers_of(name) if driver in DRIVERS}
         return uses.pop() if len(uses) == 1 else CLASSES.get(name, "unknown")
+
+    def _drivers_of(self, name: str) -> typing.Tuple[str, ...]:
+        """Return the drivers that the selectors of a class name; none where the class is not known."""
+        return next((item.drivers for item in self.classes if item.name == name), ())

@@ -27,6 +27,8 @@ from .network import check_devices, check_memlock, check_networks, check_routes
 from .places import check_claims, check_places
 from .scope import Scope
 
+_CORRECT = "Correct it; kubectl apply --dry-run=server says more."
+
 
 def lint(
     resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource] = (), world: typing.Optional[JobSurroundings] = None
@@ -44,16 +46,14 @@ def lint(
     except ResourceError as error:
         beside = DeviceClaims()
         why = f"An object beside the job can't be read: {error.seen}."
-        remedy = "Correct it; kubectl apply --dry-run=server says more."
-        findings.append(Finding("job.read", "claims", UNKNOWN, "not read", "claims that Kubernetes would take", why, remedy))
+        findings.append(Finding("job.read", "claims", UNKNOWN, "not read", "claims that Kubernetes would take", why, _CORRECT))
     known = add_cluster(beside, world)
     for resource in resources:
         try:
             job = with_uses(parse(resource, runtimes), known)
         except ResourceError as error:
             why = f"It can't be read: {error.seen}."
-            remedy = "Correct it; kubectl apply --dry-run=server says more."
-            findings.append(Finding("job.read", _name(resource), UNKNOWN, "not read", "a job that Kubernetes would take", why, remedy))
+            findings.append(Finding("job.read", _name(resource), UNKNOWN, "not read", "a job that Kubernetes would take", why, _CORRECT))
             continue
         findings.append(ok("job.read", job.subject, f"{sum(item.count for item in job.templates)} pods", "a job that Kubernetes would take"))
         findings += _lint_job(job, world, hints, known)
