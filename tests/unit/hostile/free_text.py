@@ -81,11 +81,16 @@ TABLE: typing.Dict[str, str] = {
 }
 
 
-def listed() -> typing.Set[str]:
-    """``Class.field`` of each."""
+def fields_in(table: typing.Mapping[str, str]) -> typing.Set[str]:
+    """``Class.field`` of each that a table of reasons lists."""
     found: typing.Set[str] = set()
-    for text in TABLE.values():
+    for text in table.values():
         for entry in text.split(";"):
             cls, *fields = entry.split()
             found |= {f"{cls}.{field}" for field in fields}
     return found
+
+
+def listed() -> typing.Set[str]:
+    """``Class.field`` of each."""
+    return fields_in(TABLE)

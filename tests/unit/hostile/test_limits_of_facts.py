@@ -15,10 +15,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.tests.unit.house.test_folder import sample
 
 from . import without_limits
-from .test_parsers import Hint, changed, classes_of, hints_of, origin_of
+from .test_parsers import Hint, Path, annotated, changed, classes_of, hints_of, origin_of
 
 #: a place in data, and what limits it
-Limit = typing.Tuple[typing.Tuple[typing.Any, ...], typing.Union[Bound, Range]]
+Limit = typing.Tuple[Path, typing.Union[Bound, Range]]
 OBSERVED = ["value", "error"]
 
 
@@ -47,23 +47,9 @@ def is_open(hint: Hint) -> bool:
     return hint is typing.Any or (sized and not limited) or any(is_open(part) for part in typing.get_args(hint) if part is not Ellipsis)
 
 
-def limits(hint: Hint, path: typing.Tuple[typing.Any, ...] = ()) -> typing.Iterator[Limit]:
+def limits(hint: Hint) -> typing.Iterator[Limit]:
     """Places of a type's sample that have a limit, with the limit."""
-    origin, arguments = origin_of(hint), typing.get_args(hint)
-    if origin is typing.Annotated:
-        if isinstance(arguments[1], (Bound, Range)):
-            yield path, arguments[1]
-        yield from limits(arguments[0], path)
-    elif origin is typing.Union:
-        yield from limits(arguments[0], path)
-    elif origin is tuple:
-        yield from limits(arguments[0], (*path, 0))
-    elif origin is dict:
-        key, *_others = sample(hint)
-        yield from limits(arguments[1], (*path, key))
-    elif dataclasses.is_dataclass(hint):
-        for field in dataclasses.fields(hint):
-            yield from limits(hints_of(typing.cast(type, hint))[field.name], (*path, field.name))
+    return ((path, found) for path, found in annotated(hint) if isinstance(found, (Bound, Range)))
 
 
 class Endless(typing.List[typing.Any]):

@@ -50,6 +50,8 @@ WRONG_TYPES: typing.Tuple[typing.Any, ...] = (None, 7, ["x"], {"x": "y"})
 MOST_WORDS = 40
 
 Hint = typing.Any
+#: a place in data
+Path = typing.Tuple[typing.Any, ...]
 
 
 def some_of(values: typing.Sequence[str], number: int) -> typing.Tuple[str, ...]:
@@ -208,22 +210,27 @@ def test_texts_with_a_hostile_word_anywhere(name: str) -> None:
             assert outcome(parsed.call, text[: word.start()] + value + text[word.end() :], name) == [], (word[0], value[:40])
 
 
-def formed(hint: Hint, path: typing.Tuple[typing.Any, ...] = ()) -> typing.Iterator[typing.Tuple[typing.Tuple[typing.Any, ...], typing.Any]]:
-    """Places of a type's sample that have a form, with the form."""
-    hint = unbound(hint)
+def annotated(hint: Hint, path: Path = ()) -> typing.Iterator[typing.Tuple[Path, typing.Any]]:
+    """Places of a type's sample that have an annotation of the boundary, with the annotation."""
     origin, arguments = origin_of(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         yield path, arguments[1]
+        yield from annotated(arguments[0], path)
     elif origin is typing.Union:
-        yield from formed(arguments[0], path)
+        yield from annotated(arguments[0], path)
     elif origin is tuple:
-        yield from formed(arguments[0], (*path, 0))
+        yield from annotated(arguments[0], (*path, 0))
     elif origin is dict:
         key, *_others = sample(hint)
-        yield from formed(arguments[1], (*path, key))
+        yield from annotated(arguments[1], (*path, key))
     elif dataclasses.is_dataclass(hint):
         for field in dataclasses.fields(hint):
-            yield from formed(hints_of(typing.cast(typing.Any, hint))[field.name], (*path, field.name))
+            yield from annotated(hints_of(typing.cast(typing.Any, hint))[field.name], (*path, field.name))
+
+
+def formed(hint: Hint) -> typing.Iterator[typing.Tuple[Path, typing.Any]]:
+    """Places of a type's sample that have a form, with the form. A bound says nothing of the items of its list."""
+    return ((path, found) for path, found in annotated(hint) if not isinstance(found, Bound))
 
 
 @pytest.mark.parametrize("stage", TABLE)

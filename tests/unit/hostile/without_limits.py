@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import typing
 
+from .free_text import fields_in
+
 #: by reason: class and its fields
 TABLE: typing.Dict[str, str] = {
     "one for each node of the inventory, or for each part of the intent, which are the admin's": """
@@ -44,9 +46,4 @@ TABLE: typing.Dict[str, str] = {
 
 def listed() -> typing.Set[str]:
     """``Class.field`` of each."""
-    found: typing.Set[str] = set()
-    for text in TABLE.values():
-        for entry in text.split(";"):
-            cls, *fields = entry.split()
-            found |= {f"{cls}.{field}" for field in fields}
-    return found
+    return fields_in(TABLE)
