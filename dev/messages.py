@@ -14,7 +14,7 @@ import subprocess
 import sys
 import typing
 
-from .steps import ROOT
+from .steps import ROOT, StepError, guarded
 
 _RDMA_CORE = ("rdma-core", ("v17.11", "v28.0", "v44.0", "v56.0", "v64.0"))
 #: tool or library: project, its tags, and the files that it is built of
@@ -53,10 +53,13 @@ def main(folder: pathlib.Path) -> None:
     """Write the list of each tool.
 
     :param folder: with a clone of each project
+    :raises StepError: a clone or a tag is not there; its messages would go missing from the list
     """
     for name, (project, tags, files) in SOURCES.items():
         found: typing.Set[str] = set()
         for tag in tags:
+            if subprocess.run([*_GIT, "-C", str(folder / project), "rev-parse", "--quiet", "--verify", tag], capture_output=True, check=False).returncode:
+                raise StepError(f"{folder / project} has no {tag}", "Clone the project there, with its tags")
             for file in files:
                 shown = subprocess.run([*_GIT, "-C", str(folder / project), "show", f"{tag}:{file}"], capture_output=True, check=False)
                 # an older release may have no such file
@@ -67,4 +70,4 @@ def main(folder: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
+    guarded(lambda: main(pathlib.Path(sys.argv[1])))
