@@ -14,6 +14,7 @@ import re
 import typing
 from urllib.parse import quote
 
+from .._model.boundary.form import shown
 from .._model.errors import unforeseen
 from .._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
 from .._model.findings import MOST_WAIVERS
@@ -22,8 +23,8 @@ from .._model.load import LoadError, load, to_data
 from .._model.plausible import wrong_schema, wrong_time
 from .._model.redact import MOST_SUSPECT, is_free, is_suspect, redact
 from .._model.text import cut, cut_texts
-from .._parse.limits import MIB
-from .files import FileError, json_of, names_in, read_json, remove, write_text
+from .._parse.limits import MIB, excess_of
+from .files import MOST_BYTES, FileError, json_of, names_in, read_json, remove, write_text
 
 Observed = typing.Dict[str, typing.Any]
 
@@ -50,6 +51,13 @@ _MOST = {
 _FEWER = "Name fewer of them; nodes can be looked at in several runs, each with a folder of its own"
 _RUN = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
+
+
+def _largest_part(value: typing.Any) -> str:
+    """The part of a value that has the longest text, in words; empty where it has no parts."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    size, name = max(((len(json_of(part)), str(name)) for name, part in parts), default=(0, ""))
+    return f". {size} bytes of it are {'entry ' if isinstance(value, list) else ''}{shown(name)}" if size else ""
 
 
 def _count_functions(value: typing.Any) -> int:
@@ -92,7 +100,7 @@ class FactFolder:
         return os.path.join(self.report_dir, "facts", kind, file_name(node))
 
     def write(self, kind: str, node: str = CLUSTER, value: typing.Any = None, error: typing.Optional[str] = None) -> str:
-        """Keep what was seen, or why nothing was. What JSON can't hold, or what is nested too deep, is kept as an error: it is of one node alone.
+        """Keep what was seen, or why nothing was. What JSON can't hold, or what ``read`` would refuse for its size or depth, is kept as an error.
 
         :param value: plain data or dataclasses
         :returns: path of the file
@@ -103,6 +111,9 @@ class FactFolder:
             text = self._text(kind, node, value, error)
         except (RecursionError, MemoryError, ValueError, TypeError, OverflowError) as raised:
             text = self._text(kind, node, None, f"failed: {unforeseen(raised, f'fact {kind}')}")
+        excess = excess_of(text, MOST_BYTES - 1)
+        if excess:
+            text = self._text(kind, node, None, f"it can't be kept: it has {excess}{_largest_part(to_data(value))}")
         write_text(path, f"{text}\n", self.report_dir)
         return path
 

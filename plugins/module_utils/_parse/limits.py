@@ -72,6 +72,19 @@ def decode_json(
     return data
 
 
+def excess_of(text: str, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DEPTH) -> str:
+    """Tell why ``decode_json`` would refuse the text of plain data for its size or its depth; empty where it would not.
+
+    :param text: JSON of ASCII characters
+    """
+    values = values_of(text)
+    if len(text) > most_bytes:
+        return f"{len(text)} bytes; {most_bytes} are the most"
+    if values > most_bytes // BYTES_A_VALUE:
+        return f"{values} values; {most_bytes // BYTES_A_VALUE} are the most"
+    return f"more than {most_depth} levels of lists and mappings" if _is_deep(text.encode(), most_depth) else ""
+
+
 def values_of(text: typing.Union[str, bytes]) -> int:
     """How many signs of a text of JSON make values, which is how many it has at most."""
     if isinstance(text, bytes):
@@ -105,8 +118,18 @@ _SAME = bytes.maketrans(b"{}", b"[]")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
 
-def _shallow(text: bytes, most: int) -> bytes:
-    """The same JSON, with null for each list and mapping that lies deeper."""
+def _is_deep(text: bytes, most: int) -> bool:
+    """Whether a list or a mapping lies deeper than that."""
+    depth = 0
+    for token in _TOKEN.finditer(text) if _may_be_deep(text, most) else ():
+        depth += 1 if token[0] in b"[{" else -1 if token[0] in b"]}" else 0
+        if depth > most:
+            return True
+    return False
+
+
+def _may_be_deep(text: bytes, most: int) -> bool:
+    """Whether the signs of a text look like a list or a mapping that lies deeper than that: false is certain, and costs a fraction of a walk."""
     signs = text.translate(_SAME, _SIGNS)
     # two quotes side by side are a text without a bracket, or end one and begin the next
     signs = signs.replace(b"\\\\", b"").replace(b'\\"', b"").replace(b'""', b"")
@@ -114,7 +137,14 @@ def _shallow(text: bytes, most: int) -> bytes:
     for _level in range(most):
         levels = levels.replace(b"[]", b"")
         if not levels:
-            return text
+            return False
+    return True
+
+
+def _shallow(text: bytes, most: int) -> bytes:
+    """The same JSON, with null for each list and mapping that lies deeper."""
+    if not _may_be_deep(text, most):
+        return text
     kept, end, depth = [], 0, 0
     for token in _TOKEN.finditer(text):
         if token[0] in b"[{":

@@ -17,6 +17,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, is_free, redact
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import facts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, read_start
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
@@ -256,3 +257,27 @@ def test_what_is_written_is_read_back_the_same(value: typing.Any, node: str, kin
         folder = FactFolder(name, RUN)
         folder.write(kind, node, value)
         assert folder.of_nodes(kind, [node]) == {node: {"value": redact(value), "error": None}}
+
+
+def _nested(levels: int) -> typing.Any:
+    return {"net": _nested(levels - 1)} if levels else 1
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"attachments": ["x" * 50] * 100, "nodes": [1]}, "bytes; 3999 are the most. 5301 bytes of it are attachments"),
+        ([[1], [2] * 500], "values; 222 are the most. 1001 bytes of it are entry 1"),
+        (_nested(64), "more than 64 levels of lists and mappings"),
+    ],
+    ids=["bytes", "values", "levels"],
+)
+def test_what_could_not_be_read_again_is_an_error_that_names_its_largest_part(
+    folder: FactFolder, monkeypatch: pytest.MonkeyPatch, value: typing.Any, said: str
+) -> None:
+    monkeypatch.setattr(facts, "MOST_BYTES", 4000)
+    folder.write("networks", value=value)
+    read = folder.read("networks")
+    assert read is not None and read.error is not None and read.error.startswith("it can't be kept: it has ") and said in read.error
+    folder.write("networks", value={"nodes": [1]})
+    assert folder.value("networks") == {"nodes": [1]}
