@@ -334,3 +334,16 @@ def test_any_figures_are_judged_and_each_verdict_is_consistent(
         if row.efficiency is not None and row.speed_up is not None:
             assert row.efficiency == pytest.approx(row.speed_up / row.nodes)
             assert row.speed_up >= 1 or row.slower_than == 1
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), 1e300, 5e-324])
+def test_a_figure_that_means_nothing_is_none(value: float) -> None:
+    """A waiver may cover what stage validate or stage bandwidth says of it."""
+    job = Measure("job", "s", (Figure("tcp", 2, value), Figure("compute", 2, 10.0)), "less", single_node=value)
+    empty = Measure("empty", "s", (Figure("compute", 2, value),), per_node=True)
+    found = judged(job, empty, fabrics=(FABRIC, TCP))
+    assert found["compare.figures on tcp: job"].status == "unknown"
+    assert found["compare.choice on empty"].status == "unknown"
+    assert found["compare.scaling on job"].status == "unknown"
+    pair = PairResult("compute", "a", "b", average_gbps=value)
+    assert compare.bandwidths(BandwidthFacts((), (pair,))) == ()

@@ -18,7 +18,7 @@ from ..._model.intent import Fabric, Intent
 from ..._model.profiles import kind_of
 from ..._model.told import told, told_by
 from .advice import Advice, advise
-from .scaling import CLOSE, Row, figure_of, rows
+from .scaling import CLOSE, Row, figure_of, is_usable, rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ def bandwidths(seen: BandwidthFacts) -> typing.Tuple[FabricBandwidth, ...]:
     over = {pair.fabric: pair.transport for pair in seen.pairs}
     for pair in seen.pairs:
         # a figure beside a failure is none
-        if pair.average_gbps and not pair.failure and not pair.again:
+        if is_usable(pair.average_gbps or 0.0) and not pair.failure and not pair.again:
             found.setdefault(pair.fabric, []).append(pair.average_gbps)
     return tuple(FabricBandwidth(name, len(values), min(values), statistics.median(values), max(values), over[name]) for name, values in found.items())
 
@@ -116,7 +116,7 @@ def _scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iterator[F
     measure = item.measure
     if measure.per_node:
         return
-    if measure.single_node is None:
+    if measure.single_node is None or not is_usable(measure.single_node):
         why = "Without the figure of one node nobody knows whether more nodes make the job faster."
         remedy = "Run it on one node and add single_node; or say per_node where it is a rate that each node has."
         yield Finding("compare.scaling", measure.name, UNKNOWN, "no figure of one node", "single_node", why, remedy)
@@ -143,6 +143,9 @@ def _choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
     groups: typing.Dict[int, typing.List[Row]] = {}
     for row in item.rows:
         groups.setdefault(row.nodes, []).append(row)
+    if not groups:
+        why, remedy = "None of its figures is a plausible one, so nothing can be compared.", "Measure it again, and correct rdma_cluster.measures."
+        return Finding("compare.choice", measure.name, UNKNOWN, "no usable figure", expected, why, remedy)
     at_once = max(groups, key=lambda nodes: (len(groups[nodes]) > 1, nodes))
     ranked = sorted(groups[at_once], key=lambda row: -row.of_best)
     said = "; ".join(f"{row.network} {figure_of(measure, row)} ({_percent(row.of_best)} of the best)" for row in ranked)
@@ -212,7 +215,7 @@ def _no_figure(measure: Measure, path: str) -> typing.Iterator[Mistake]:
 
 
 def _single_node(measure: Measure, path: str) -> typing.Iterator[Mistake]:
-    if measure.single_node is not None and (measure.per_node or not _usable(measure.single_node)):
+    if measure.single_node is not None and (measure.per_node or not is_usable(measure.single_node)):
         yield f"{path}.single_node", f"{measure.single_node:g}", "none beside per_node" if measure.per_node else "a figure above 0"
 
 
@@ -238,7 +241,7 @@ def _too_few_nodes(figure: Figure, where: str) -> typing.Iterator[Mistake]:
 
 
 def _unusable_value(figure: Figure, where: str) -> typing.Iterator[Mistake]:
-    if not _usable(figure.value):
+    if not is_usable(figure.value):
         yield f"{where}.value", f"{figure.value:g}", "a figure above 0"
 
 
@@ -257,8 +260,3 @@ def _figure_kind(
         yield f"{where}.kind", "missing", f"what '{figure.network}' is, since it is no fabric of the intent"
     if others.setdefault(figure.network, figure.kind) != figure.kind:
         yield f"{where}.kind", str(figure.kind), f"{others[figure.network]}, as before for this network"
-
-
-def _usable(value: float) -> bool:
-    # beyond these it is a slip, and quotients of it would be none
-    return 1e-12 < value < 1e12

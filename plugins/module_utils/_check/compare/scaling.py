@@ -33,8 +33,13 @@ class Row:
     slower_than: typing.Optional[int] = None
 
 
+def is_usable(value: float) -> bool:
+    """Whether a figure is plausible. Beyond these limits it is a slip, and quotients of it mean nothing."""
+    return 1e-12 < value < 1e12
+
+
 def rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> typing.Tuple[Row, ...]:
-    """One for each figure, in its order.
+    """One for each usable figure, in its order.
 
     :param kinds: of the networks that are fabrics of the intent
     """
@@ -42,14 +47,15 @@ def rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> typing.Tuple[Row
     def rate(value: float) -> float:
         return value if measure.better == "more" else 1 / value
 
-    single = None if measure.single_node is None or measure.per_node else rate(measure.single_node)
+    single = None if measure.single_node is None or measure.per_node or not is_usable(measure.single_node) else rate(measure.single_node)
+    figures = [figure for figure in measure.figures if is_usable(figure.value)]
     best: typing.Dict[int, float] = {}
     reached: typing.Dict[str, typing.Dict[int, float]] = {}
-    for figure in measure.figures:
+    for figure in figures:
         best[figure.nodes] = max(best.get(figure.nodes, 0.0), rate(figure.value))
         reached.setdefault(figure.network, {} if single is None else {1: single})[figure.nodes] = rate(figure.value)
     result = []
-    for figure in measure.figures:
+    for figure in figures:
         speed = rate(figure.value)
         faster = [] if measure.per_node else [nodes for nodes, other in reached[figure.network].items() if nodes < figure.nodes and other > speed]
         result.append(
