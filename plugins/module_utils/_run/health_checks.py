@@ -18,7 +18,7 @@ from .._parse.kubernetes import core
 from .._parse.kubernetes import health_check as parse
 from .._parse.kubernetes.machine_config import DAEMON
 from .._parse.kubernetes.resource import mapping_at, texts_of
-from .._parse.kubernetes.roll_mark import ANNOTATION
+from .._parse.kubernetes.roll_mark import is_proven
 
 #: writes that somebody else may come before, one after the other
 _TRIES = 5
@@ -137,6 +137,6 @@ class HealthChecks:
 
 
 def _rolls(node: Resource) -> bool:
-    """Whether a roll has taken a node down: ours, or that of its MachineConfigPool."""
+    """Whether a roll has taken a node down: ours, or that of its MachineConfigPool. A node that marks itself keeps no health check paused."""
     annotations = mapping_at(node, "metadata", "annotations")
-    return ANNOTATION in annotations or (f"{DAEMON}currentConfig" in annotations and not core.node(node).machine_config)
+    return is_proven(node) or (f"{DAEMON}currentConfig" in annotations and not core.node(node).machine_config)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import json
 import typing
 
 import pytest
@@ -24,6 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.patience im
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import node as node_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSED
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import Cluster as PlanCluster
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _too_many, lines
 from ansible_collections.linerate.rdma.plugins.module_utils._run import node_roll
@@ -829,6 +831,15 @@ def test_what_watches_a_node_that_did_not_come_back_stays_paused(checked: Site) 
     assert world.paused("MHC") and world.paused("NHC") and any("stays paused, since worker-1 is not back" in line for line in checked.said)
     world.away["worker-1"], world.boot_pauses = 2, 3
     assert states(checked.run(PAUSE)) == dict.fromkeys(NODES, "done") and not world.paused("MHC") and not world.paused("NHC")
+
+
+def test_a_node_that_marks_itself_and_stays_away_keeps_no_health_check_paused(checked: Site) -> None:
+    """Its kubelet may write the annotation, and no label of node-restriction.kubernetes.io."""
+    world = typing.cast(Checked, checked.world)
+    world.put("Node", merged(ready(world.seen("worker-3"), False), {"metadata": {"annotations": {ANNOTATION: json.dumps({"reset": True, "boot": "b"})}}}))
+    checks = HealthChecks(checked.cluster, checked.said.append)
+    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0])
+    assert len(checks.release_all()) == 2 and not world.paused("MHC") and not world.paused("NHC")
 
 
 def test_health_checks_that_may_not_be_read_keep_the_nodes() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Mark
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION, mark
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION, PROOF, mark
 from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import marked
 
 
@@ -22,7 +22,7 @@ def test_there_and_back(noted: Mark) -> None:
 
 
 def test_changes_of_a_node() -> None:
-    assert marked(None) == {"metadata": {"annotations": {ANNOTATION: None}}}
+    assert marked(None) == {"metadata": {"annotations": {ANNOTATION: None}, "labels": {PROOF: None}}}
     assert marked(None, False)["spec"] == {"unschedulable": None} and marked(None, True)["spec"] == {"unschedulable": True}
     assert mark(marked(None)) is None and mark({"metadata": {}}) is None
 
