@@ -167,7 +167,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.network import targets
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, SELECTORS, kinds_of, look, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, SELECTORS, kinds_of, look, only_of, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, WatchFeed
 
 TARGET = {
@@ -212,7 +212,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     if module.check_mode:
         return {"sync": to_data(look(cluster, namespaces, targets, release))}
     # a teardown may have taken the operator's definitions before
-    feed = WatchFeed(cluster, namespaces, kinds_of(targets), selectors=SELECTORS, needed=() if release else REQUIRED)
+    feed = WatchFeed(cluster, namespaces, kinds_of(targets), selectors=SELECTORS, needed=() if release else REQUIRED, only=only_of(targets))
     with waiting(module, cluster), progress(options["progress_file"]) as say:
         feed.start()
         try:

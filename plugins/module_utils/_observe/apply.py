@@ -10,10 +10,10 @@ import time
 import typing
 
 from .._model.apply import FOREIGN, UNREAD, AppliedObject, Leftovers
-from .._model.marks import MANAGER, is_ours
+from .._model.marks import LABEL, MANAGER, is_ours
 from .._model.measuring import NAMESPACE as MEASURING
 from .foreign import Kept, objects_of_others
-from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of
+from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of, version_of
 
 #: of server-side apply
 FIELD_MANAGER = MANAGER
@@ -21,6 +21,8 @@ FIELD_MANAGER = MANAGER
 _JOINT = ("NicClusterPolicy",)
 #: that a webhook has to see what was just made: it looks into its own copy of the cluster
 WEBHOOK_SECONDS = 10.0
+#: metadata that a deletion needs
+_ESSENTIAL = ("name", "namespace", "uid", "finalizers", "deletionTimestamp", "ownerReferences", "managedFields")
 _VOLATILE = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "finalizers", "deletionTimestamp")
 
 
@@ -342,14 +344,35 @@ def _still_there(outcome: Outcome, left: typing.Mapping[typing.Tuple[str, str], 
 def _list(cluster: Cluster, kind: str, removal: Removal) -> typing.Tuple[Resource, ...]:
     try:
         if kind in _JOINT:
-            return tuple(item for item in cluster.list(kind).items if ours(item) or _managers(item).get(FIELD_MANAGER))
-        items = [item for namespace in removal.namespaces or ("",) for item in cluster.list(kind, namespace, removal.selector).items]
+            return tuple(item for item in _labelled_as(cluster, kind, "", "") if ours(item) or _managers(item).get(FIELD_MANAGER))
+        items = [item for namespace in removal.namespaces or ("",) for item in _labelled_as(cluster, kind, namespace, removal.selector)]
         return tuple(item for item in items if kind != "Namespace" or item["metadata"]["name"] not in removal.keep)
     except ApiError as error:
         # the server does not know the kind, so nothing of it exists
         if error.absent:
             return ()
         raise
+
+
+def _labelled_as(cluster: Cluster, kind: str, namespace: str, selector: str) -> typing.Tuple[Resource, ...]:
+    """The objects of a kind with a label. Where they are too large to be read, as tenants may make theirs, with no more than what a deletion needs.
+
+    :raises ApiError: refused
+    """
+    try:
+        return cluster.list(kind, namespace, selector).items
+    except ApiError as error:
+        if not error.too_large:
+            raise
+    return tuple(_essence(kind, item) for item in cluster.metadata(kind, namespace, selector))
+
+
+def _essence(kind: str, item: Resource) -> Resource:
+    """What tells an object, of its metadata."""
+    metadata = item.get("metadata") or {}
+    kept = {key: metadata[key] for key in _ESSENTIAL if key in metadata}
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key == LABEL or key.startswith("linerate.rdma/")}
+    return {"apiVersion": version_of(kind), "kind": kind.partition(".")[0], "metadata": {**kept, "labels": labels}}
 
 
 def existing(cluster: Cluster, definition: Resource) -> typing.Optional[Resource]:

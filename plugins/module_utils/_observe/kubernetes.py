@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import random
 import shlex
 import time
@@ -43,6 +44,8 @@ except ImportError:
 
 Resource = typing.Dict[str, typing.Any]
 Clock = typing.Callable[[], float]
+#: whether an object counts, by its metadata
+Choice = typing.Callable[[Resource], bool]
 T = typing.TypeVar("T")
 #: name of a kind in KINDS, or what stands there of one that only a custom resource definition tells
 Kind = typing.Union[str, typing.Tuple[str, str, bool]]
@@ -202,6 +205,11 @@ class ApiError(RdmaError):
         return self.status == 404
 
     @property
+    def too_large(self) -> bool:
+        """Whether an answer was left for its size."""
+        return self.reason == _TOO_LARGE
+
+    @property
     def held(self) -> bool:
         """Whether a PodDisruptionBudget refuses an eviction. The API server says 429 of that too.
         [kubernetes pkg/registry/core/pod/storage/eviction.go, createTooManyRequestsError]
@@ -251,6 +259,11 @@ def group_of(kind: str) -> str:
     return base.split("/")[2] if base.startswith("/apis/") else ""
 
 
+def version_of(kind: str) -> str:
+    """The apiVersion of a kind's objects, such as k8s.cni.cncf.io/v1."""
+    return KINDS[kind][0].partition("/")[2].partition("/")[2]
+
+
 def kind_of(definition: Resource) -> str:
     """The kind of an object as KINDS names it."""
     kind, group = str(definition["kind"]), str(definition.get("apiVersion", "")).partition("/")[0]
@@ -272,6 +285,12 @@ class _Page:
     items: typing.Tuple[Resource, ...]
     version: str
     values: int
+
+    def chosen(self, only: Choice) -> "_Page":
+        """The page with the objects alone that ``only`` takes."""
+        items = tuple(filter(only, self.items))
+        values = self.values if len(items) == len(self.items) else sum(values_of(json.dumps(item)) for item in items)
+        return _Page(items, self.version, values)
 
 
 class Cluster:
@@ -350,11 +369,12 @@ class Cluster:
                 raise
             return None, str((getattr(error.__cause__, "headers", None) or {}).get("Date") or "")
 
-    def list(self, kind: Kind, namespace: str = "", selector: str = "", fields: str = "", *, most: int = 0) -> Listing:
+    def list(self, kind: Kind, namespace: str = "", selector: str = "", fields: str = "", *, most: int = 0, only: typing.Optional[Choice] = None) -> Listing:
         """All objects of a kind. An item gets the kind, which the API leaves out in lists.
 
         :param selector: label selector; ``fields``: field selector
         :param most: objects that are asked for; fewer come where they are larger than a page may be. 0 for all
+        :param only: takes an object by its metadata. The others are not held, and may be of any number and size
 
         :raises ApiError: with ``absent`` when the server does not know the kind
         """
@@ -366,7 +386,7 @@ class Cluster:
             return Listing(tuple(_items(kind, data, path)), _version_of(data))
         found: typing.List[Resource] = []
         version, held = "", 0
-        for page in self._pages(kind, namespace, chosen, most=most or PAGE):
+        for page in self._pages(kind, namespace, chosen, most=most or PAGE, only=only):
             version, held = version or page.version, held + page.values
             if held > MOST_HELD:
                 first = f"those from {title_of(page.items[0])} on" if page.items else "the others"
@@ -385,19 +405,28 @@ class Cluster:
         for page in self._pages(kind, namespace, [("labelSelector", selector)] if selector else []):
             yield from page.items
 
-    def metadata(self, kind: Kind, namespace: str) -> typing.Iterator[Resource]:
+    def metadata(self, kind: Kind, namespace: str, selector: str = "") -> typing.Iterator[Resource]:
         """The metadata of all objects of a kind, as ``pages`` reads them. What Secrets hold never comes here.
 
         :raises ApiError: as ``pages``
         """
-        for page in self._pages(kind, namespace, [], METADATA):
+        for page in self._pages(kind, namespace, [("labelSelector", selector)] if selector else [], METADATA):
             yield from page.items
 
-    def _pages(self, kind: Kind, namespace: str, chosen: typing.Sequence[typing.Tuple[str, str]], accept: str = "", most: int = PAGE) -> typing.Iterator[_Page]:
+    def _pages(
+        self,
+        kind: Kind,
+        namespace: str,
+        chosen: typing.Sequence[typing.Tuple[str, str]],
+        accept: str = "",
+        most: int = PAGE,
+        only: typing.Optional[Choice] = None,
+    ) -> typing.Iterator[_Page]:
         """Pages of as many objects as have room in one: who may make an object decides how large it is, and there are 500 of them in the memory.
 
         :param accept: media types, as the header Accept has them; empty for whole objects
         :param most: objects of a page
+        :param only: as of ``list``
         """
         path, rest, limit = path_of(kind, namespace), "", most
         headers = {"Accept": accept} if accept else {}
@@ -408,15 +437,16 @@ class Cluster:
                 body, values = _read_page(self._call("get", path, query, header_params=dict(headers)), f"GET {path}")
                 data = _decoded(body, 200, f"GET {path}")
             except ApiError as error:
-                if error.reason != _TOO_LARGE:
+                if not error.too_large:
                     raise
                 if limit > 1:
                     limit = max(1, limit // FEWER)
                     continue
-                name, rest = self._passed(kind, path, query, error)
-                large.append(name)
+                passed, rest = self._passed(kind, path, query, error)
+                large += [_place_of(passed)] if only is None or only(passed) else []
             else:
-                yield _Page(tuple(_items(kind, data, path)), _version_of(data), values)
+                page = _Page(tuple(_items(kind, data, path)), _version_of(data), values)
+                yield page if only is None else page.chosen(only)
                 rest = _metadata(data, "continue")
                 if values * FEWER <= MOST_PAGE_VALUES and len(body) * FEWER <= MOST_PAGE:
                     limit = min(most, limit * 2)
@@ -428,8 +458,8 @@ class Cluster:
             seen = f"larger than {MOST_PAGE} bytes or {MOST_PAGE_VALUES} values, and not read: {folded(large, _NAMED)}"
             raise ApiError(200, _TOO_LARGE, seen, f"GET {path}", _SHRINK)
 
-    def _passed(self, kind: Kind, path: str, query: typing.Sequence[typing.Tuple[str, str]], error: ApiError) -> typing.Tuple[str, str]:
-        """Name of the one object that is too large, of its metadata alone, and what goes on behind it.
+    def _passed(self, kind: Kind, path: str, query: typing.Sequence[typing.Tuple[str, str]], error: ApiError) -> typing.Tuple[Resource, str]:
+        """The metadata of the one object that is too large, and what goes on behind it.
 
         :raises ApiError: the metadata is as large, or it is not of one object
         """
@@ -438,9 +468,7 @@ class Cluster:
         items = list(_items(kind, data, path))
         if len(items) != 1:
             raise error
-        metadata = items[0].get("metadata")
-        space = metadata.get("namespace") if isinstance(metadata, dict) else ""
-        return title_of(items[0]) + (f" in namespace {shown(space)}" if space else ""), _metadata(data, "continue")
+        return items[0], _metadata(data, "continue")
 
     def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
         """Events since ``version``, until the server ends the watch. The connection is there when this returns.
@@ -761,6 +789,12 @@ def _decoded(body: bytes, status: int, where: str, most_values: int = 0) -> Reso
     return data
 
 
+def _place_of(item: Resource) -> str:
+    """The name of an object, with its namespace, in words."""
+    space = _metadata(item, "namespace")
+    return title_of(item) + (f" in namespace {shown(space)}" if space else "")
+
+
 def _items(kind: Kind, data: Resource, path: str) -> typing.Iterator[Resource]:
     """The objects of a list, with the kind that the API leaves out.
 
@@ -775,7 +809,7 @@ def _items(kind: Kind, data: Resource, path: str) -> typing.Iterator[Resource]:
 
 
 def _metadata(data: Resource, key: str) -> str:
-    """A text of the metadata of a list; empty where it is not there."""
+    """A text of the metadata of a list or an object; empty where it is not there."""
     metadata = data.get("metadata")
     return str(metadata.get(key) or "") if isinstance(metadata, dict) else ""
 

@@ -11,7 +11,7 @@ from .._check.network.wait.memory import Judges
 from .._check.network.wait.sriov import Patience, judge, judge_release
 from .._check.network.wait.state import ClusterState, Judgement, NodeHistory, Target
 from .._model.wait import SyncFacts, SyncNode
-from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
+from .._observe.kubernetes import ApiError, Choice, Clock, Cluster, Resource
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import machine_config, nvidia_network_operator, sriov_operator
 from .._parse.kubernetes.pod_state import state_of_pod
@@ -61,6 +61,13 @@ def kinds_of(targets: typing.Iterable[Target]) -> typing.Tuple[str, ...]:
     reporting = {what.partition(" ")[0] for target in targets for what in (*target.objects, target.pool) if what}
     plain = bool(targets) and not any(target.functions for target in targets)
     return (*(_PLAIN_KINDS if plain else KINDS), *sorted(reporting))
+
+
+def only_of(targets: typing.Iterable[Target]) -> typing.Mapping[str, Choice]:
+    """What counts of kinds that tenants make too, in any number and size: the attachments of the targets."""
+    names = {target.attachment for target in targets}
+    kind = "NetworkAttachmentDefinition"
+    return {kind: lambda item: _key(kind, item) in names}
 
 
 _PARSERS: typing.Dict[str, typing.Callable[[Resource], typing.Any]] = {
@@ -296,10 +303,10 @@ def look(cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing
 
     :raises ApiError: a kind cannot be read
     """
-    world = ClusterState()
+    world, only = ClusterState(), only_of(targets)
     for kind in kinds_of(targets):
         try:
-            items = cluster.list(kind, namespaces.get(kind, ""), SELECTORS.get(kind, "")).items
+            items = cluster.list(kind, namespaces.get(kind, ""), SELECTORS.get(kind, ""), only=only.get(kind)).items
         except ApiError as error:
             if not error.absent and kind in REQUIRED:
                 raise

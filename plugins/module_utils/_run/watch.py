@@ -11,7 +11,7 @@ import threading
 import typing
 
 from .._model.disruption import ClusterPod
-from .._observe.kubernetes import ApiError, Cluster, Resource
+from .._observe.kubernetes import ApiError, Choice, Cluster, Resource
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes.config_daemon_log import last_error
 from .._parse.kubernetes.pod_state import PodState, state_of_pod
@@ -75,17 +75,20 @@ class WatchFeed:
         selector: str = "",
         selectors: typing.Optional[typing.Mapping[str, str]] = None,
         needed: typing.Container[str] = REQUIRED,
+        only: typing.Optional[typing.Mapping[str, Choice]] = None,
     ) -> None:
         """:param namespaces: of each kind; a kind that is not named is read in all namespaces
         :param selector: label selector for all kinds
         :param selectors: of a kind, instead of ``selector``
         :param needed: kinds that the server must know, sooner or later; of others that it does not know there are none
+        :param only: of a kind, takes an object by its metadata; there is no news of the others
         """
         self._cluster = cluster
         self._namespaces = namespaces
         self._kinds = kinds
         self._selectors = {kind: (selectors or {}).get(kind, selector) for kind in kinds}
         self._needed = needed
+        self._only = only or {}
         self._queue: queue.Queue[Change] = queue.Queue()
         self._stop = threading.Event()
 
@@ -181,7 +184,7 @@ class WatchFeed:
 
     def _list(self, kind: str) -> str:
         """Hand on all objects of a kind; the version from which its watch goes on."""
-        listing = self._cluster.list(kind, self._namespaces.get(kind, ""), self._selectors[kind])
+        listing = self._cluster.list(kind, self._namespaces.get(kind, ""), self._selectors[kind], only=self._only.get(kind))
         if not listing.version:
             raise ApiError(200, "Unreadable", "the list has no resourceVersion, so it cannot be followed", f"GET {kind}")
         self._queue.put(Change(kind, "replace", listing.items))
@@ -189,8 +192,8 @@ class WatchFeed:
 
     def _take(self, kind: str, event: Resource, version: str) -> str:
         """Hand on an event of a watch; the version from which it would go on."""
-        item = event.get("object", {})
-        if event.get("type") != "BOOKMARK":
+        item, only = event.get("object", {}), self._only.get(kind)
+        if event.get("type") != "BOOKMARK" and (only is None or only(item)):
             self._queue.put(Change(kind, "drop" if event.get("type") == "DELETED" else "put", ({"kind": kind, **item},)))
         return str(item.get("metadata", {}).get("resourceVersion", version))
 

@@ -205,3 +205,17 @@ def test_a_list_that_is_held_as_a_whole_has_a_limit(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(kubernetes, "MOST_HELD", 10_000)
     with pytest.raises(ApiError, match="more than 10000 values; those from Deployment d"):
         Cluster(Server([SMALL] * 5000)).list("Deployment")
+
+
+def test_objects_that_do_not_count_are_neither_held_nor_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant makes as many and as large objects as the server takes, around the two that count."""
+    monkeypatch.setattr(kubernetes, "MOST_HELD", 20_000)
+    entries = [LARGE, SMALL, *[LARGE] * 40, SMALL, 30_000]
+    counting = ("d1", "d42")
+    with pytest.raises(ApiError, match="all objects have more than 20000 values"):
+        Cluster(Server(entries)).list("Deployment")
+    found = Cluster(Server(entries)).list("Deployment", only=lambda item: item["metadata"]["name"] in counting)
+    assert ([item["metadata"]["name"] for item in found.items], found.version) == (list(counting), "7")
+    # one that counts is missed
+    with pytest.raises(ApiError, match="not read: Deployment d43 in namespace tenant"):
+        Cluster(Server(entries)).list("Deployment", only=lambda item: item["metadata"]["name"] in (*counting, "d43"))

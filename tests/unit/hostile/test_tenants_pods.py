@@ -35,7 +35,7 @@ class Shared(Api):
         self.where = where
         self.looked: typing.Set[str] = set()
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0) -> Listing:
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
         found = super().list(kind, namespace, selector)
         if kind != "Pod":
             return found
@@ -84,7 +84,7 @@ def test_a_labelled_pod_of_a_tenant_is_not_deleted_and_ends_no_measurement() -> 
     """Outside of its namespace a measurement may delete nothing (docs/rbac/measuring.yml)."""
 
     class Strict(Shared):
-        def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0) -> Listing:
+        def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
             labelled = {"kind": "Pod", "metadata": {"name": "bait", "namespace": "training", "uid": "bait"}}
             found = super().list(kind, namespace, selector)
             return Listing((*found.items, labelled), "1") if kind == "Pod" and namespace == "" else found

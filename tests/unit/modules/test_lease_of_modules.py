@@ -36,7 +36,7 @@ class Api(LeaseHolder):
         self.pods = ["linerate-a"]
         self.after_delete: typing.Callable[[], None] = lambda: None
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", only: object = None) -> Listing:
         metadata = {"namespace": "test", "uid": "u", "labels": {"linerate.rdma/run": "run-1"}}
         left = self.pods if kind == "Pod" and not self.done else ()
         return Listing(tuple({"kind": kind, "metadata": {"name": name, **metadata}} for name in left), "1")

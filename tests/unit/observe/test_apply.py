@@ -417,3 +417,30 @@ def test_each_wait_has_its_least_time_whatever_the_others_took() -> None:
     assert not waits.await_gone(lambda: now[0] < begin + 30)
     begin = now[0]
     assert waits.await_gone(lambda: "planted") and 60 <= now[0] - begin <= 61
+
+
+class LargeApi(Api):
+    """The objects of a kind are too large to be read."""
+
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
+        raise ApiError(200, "TooLarge", "all objects have more than 8000000 values", "GET")
+
+    def metadata(self, kind: str, namespace: str, selector: str = "") -> typing.Iterator[typing.Dict[str, typing.Any]]:
+        assert selector == "the-label"
+        for item in super().list(kind, namespace, selector).items:
+            annotations = {"large": "x" * 1000}
+            yield {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {**item["metadata"], "annotations": annotations}}
+
+
+def test_objects_that_are_too_large_to_be_read_are_removed_by_their_metadata() -> None:
+    server = LargeApi(thing("a"), thing("b"), thing("c", labels={}))
+    server.stuck.add("b")
+    removal = Removal(("SriovNetwork",), "the-label", limit=0.0)
+    outcomes = remove_all(typing.cast(Cluster, server), removal, False, lambda: 0.0, lambda _seconds: None)
+    assert actions(outcomes) == [("a", "deleted"), ("b", "refused")]
+    assert [name for _kind, _namespace, name in server.items] == ["b", "c"]
+    assert outcomes[0].before == {
+        "apiVersion": "sriovnetwork.openshift.io/v1",
+        "kind": "SriovNetwork",
+        "metadata": {"name": "a", "namespace": "ops", "labels": OURS},
+    }

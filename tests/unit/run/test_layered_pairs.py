@@ -61,7 +61,7 @@ class Cloud(Api):
         self.interrupted = ""
         self.looks: typing.Dict[str, typing.List[str]] = {"cpu.stat": ["nr_throttled 2"], "use_cuda": [""]}
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0) -> Listing:
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
         found = super().list(kind, namespace, selector)
         for item in found.items if kind == "Node" else ():
             name = item["metadata"]["name"]

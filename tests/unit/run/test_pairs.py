@@ -100,7 +100,7 @@ class Api:
         self.shells: typing.List[typing.Any] = []
         self.gone: typing.Set[str] = set()
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0) -> Listing:
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
         if kind == "Node":
             return Listing(
                 tuple({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {self.resource: self.offered}}} for name in self.nodes), "1"
@@ -483,7 +483,7 @@ def test_pods_carry_their_run_and_those_of_others_under_their_names_are_left_alo
                 pod["metadata"] = {**pod["metadata"], "uid": f"of-the-other-{name}", "labels": {**pod["metadata"]["labels"], "linerate.rdma/run": "run-2"}}
             return super().ran_by(node, command)
 
-        def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0) -> Listing:
+        def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
             # one that has lost the Lease gets no further than this; see test_lease.py
             return super().list(kind, namespace, selector) if kind != "Pod" or not self.ran else Listing((), "1")
 
@@ -677,7 +677,7 @@ class Lossy(Api):
         self.lost = lost
         self.forced: typing.List[str] = []
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0) -> Listing:
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
         found = super().list(kind, namespace, selector)
         if kind == "Node":
             for node in found.items:
@@ -1055,7 +1055,7 @@ def test_an_image_that_cannot_be_pulled_keeps_the_cause_and_not_what_the_kubelet
             made["status"] = {"phase": "Pending", "containerStatuses": [{"state": waiting}]}
             return made
 
-        def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0) -> Listing:
+        def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
             said = ("Failed to pull image: unauthorized: authentication required", "Error: ErrImagePull", "Error: ImagePullBackOff")
             events: typing.List[typing.Dict[str, typing.Any]] = [
                 {

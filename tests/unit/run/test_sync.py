@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import ClusterPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import NIC_LABEL
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Choice, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import KINDS, ROLLED_SECONDS, STEADY_SECONDS, kinds_of, take, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, Change, Parts, WatchFeed
@@ -376,7 +376,7 @@ class Api:
             raise step
         return step
 
-    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
+    def list(self, kind: str, namespace: str = "", selector: str = "", only: typing.Optional[Choice] = None) -> Listing:
         self.lists.append((kind, namespace))
         return Listing(tuple(self._next()), "7")
 
@@ -546,7 +546,7 @@ def test_why_a_nic_policy_is_not_ready_is_told_and_ends_the_wait_unless_a_driver
 class Operator(Paged):
     """An API server with a DaemonSet of a NicClusterPolicy and one of somebody else in its namespace, each with a pod on two nodes."""
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", only: typing.Optional[Choice] = None) -> Listing:
         if kind == "DaemonSet":
             owner = {"kind": "NicClusterPolicy", "name": "nic-cluster-policy", "controller": True}
             mine = {"metadata": {"name": "rdma", "namespace": "nvidia", "ownerReferences": [owner]}}

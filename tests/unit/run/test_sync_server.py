@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._run import wait_for_network
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, KINDS, SELECTORS, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, KINDS, SELECTORS, only_of, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
 
 from ..fake_api import FakeApi
@@ -45,7 +45,7 @@ def run(api: FakeApi, *steps: typing.Tuple[str, typing.Callable[..., typing.Any]
         if rest and rest[0][0] in line:
             rest.pop(0)[1]()
 
-    feed = WatchFeed(api.client(api.url), dict.fromkeys(IN_NAMESPACE, "ops"), KINDS, selectors=SELECTORS)
+    feed = WatchFeed(api.client(api.url), dict.fromkeys(IN_NAMESPACE, "ops"), KINDS, selectors=SELECTORS, only=only_of((TARGET,)))
     feed.start()
     try:
         facts = wait(feed, (TARGET,), LIMIT, time.monotonic, say, steady=0.0)
