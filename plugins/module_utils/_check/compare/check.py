@@ -46,7 +46,7 @@ def bandwidths(seen: BandwidthFacts) -> typing.Tuple[FabricBandwidth, ...]:
     over = {pair.fabric: pair.transport for pair in seen.pairs}
     for pair in seen.pairs:
         # a figure beside a failure is none
-        if is_usable(pair.average_gbps or 0.0) and not pair.failure and not pair.again:
+        if pair.average_gbps is not None and is_usable(pair.average_gbps) and not pair.failure and not pair.again:
             found.setdefault(pair.fabric, []).append(pair.average_gbps)
     return tuple(FabricBandwidth(name, len(values), min(values), statistics.median(values), max(values), over[name]) for name, values in found.items())
 
