@@ -142,8 +142,8 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
 PAGE, FEWER = 500, 4
 #: bytes of a page, and values in it. 500 nodes have 15 MB and 600,000 values, 500 pods less; the memory of so many values is 100 to 250 MiB
 MOST_PAGE, MOST_PAGE_VALUES = 32 * MIB, 1_000_000
-#: values of a list that is held as a whole: 5,000 nodes have 6,000,000
-MOST_HELD = 8_000_000
+#: values of a list that is held as a whole, and bytes: 5,000 nodes have 6,000,000 and 150 MB
+MOST_HELD, MOST_HELD_BYTES = 8_000_000, 256 * MIB
 #: answers of one list. 5,000 nodes have 1,100 of their pods; etcd has room for 16,000 objects that fill an answer alone
 MOST_PAGES = 20_000
 #: lines of a log that are asked for, and bytes that are taken of it: the kubelet of the node sends it
@@ -280,17 +280,20 @@ class Listing:
 
 @dataclasses.dataclass(frozen=True)
 class _Page:
-    """:ivar values: in its text"""
+    """:ivar values: in its text, and bytes of it"""
 
     items: typing.Tuple[Resource, ...]
     version: str
     values: int
+    size: int
 
     def chosen(self, only: Choice) -> "_Page":
         """The page with the objects alone that ``only`` takes."""
         items = tuple(filter(only, self.items))
-        values = self.values if len(items) == len(self.items) else sum(values_of(json.dumps(item)) for item in items)
-        return _Page(items, self.version, values)
+        if len(items) == len(self.items):
+            return self
+        texts = [json.dumps(item) for item in items]
+        return _Page(items, self.version, sum(map(values_of, texts)), sum(map(len, texts)))
 
 
 class Cluster:
@@ -385,12 +388,13 @@ class Cluster:
             data = _decoded(body, 200, f"GET {path}")
             return Listing(tuple(_items(kind, data, path)), _version_of(data))
         found: typing.List[Resource] = []
-        version, held = "", 0
+        version, held, size = "", 0, 0
         for page in self._pages(kind, namespace, chosen, most=most or PAGE, only=only):
-            version, held = version or page.version, held + page.values
-            if held > MOST_HELD:
+            version, held, size = version or page.version, held + page.values, size + page.size
+            if held > MOST_HELD or size > MOST_HELD_BYTES:
                 first = f"those from {title_of(page.items[0])} on" if page.items else "the others"
-                raise ApiError(200, _TOO_LARGE, f"all objects have more than {MOST_HELD} values; {first} are not read", f"GET {path}", _SHRINK)
+                limit = f"{MOST_HELD} values" if held > MOST_HELD else f"{MOST_HELD_BYTES} bytes"
+                raise ApiError(200, _TOO_LARGE, f"all objects have more than {limit}; {first} are not read", f"GET {path}", _SHRINK)
             found += page.items
             if most and (len(found) >= most or held > MOST_PAGE_VALUES):
                 break
@@ -445,7 +449,7 @@ class Cluster:
                 passed, rest = self._passed(kind, path, query, error)
                 large += [_place_of(passed)] if only is None or only(passed) else []
             else:
-                page = _Page(tuple(_items(kind, data, path)), _version_of(data), values)
+                page = _Page(tuple(_items(kind, data, path)), _version_of(data), values, len(body))
                 yield page if only is None else page.chosen(only)
                 rest = _metadata(data, "continue")
                 if values * FEWER <= MOST_PAGE_VALUES and len(body) * FEWER <= MOST_PAGE:

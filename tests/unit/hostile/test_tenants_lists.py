@@ -219,3 +219,11 @@ def test_objects_that_do_not_count_are_neither_held_nor_missed(monkeypatch: pyte
     # one that counts is missed
     with pytest.raises(ApiError, match="not read: Deployment d43 in namespace tenant"):
         Cluster(Server(entries)).list("Deployment", only=lambda item: item["metadata"]["name"] in (*counting, "d43"))
+
+
+def test_a_list_is_held_up_to_so_many_bytes_also_where_they_are_few_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes, "MOST_HELD_BYTES", 100_000)
+    body = b'{"metadata":{"resourceVersion":"7"},"items":[%s]}' % b",".join(b'{"metadata":{"name":"d%d"},"text":"%s"}' % (n, b"x" * 30_000) for n in range(4))
+    with pytest.raises(ApiError, match="all objects have more than 100000 bytes; those from Deployment d0 on are not read"):
+        Cluster(Whole(body)).list("Deployment")
+    assert len(Cluster(Whole(body)).list("Deployment", only=lambda item: item["metadata"]["name"] != "d2").items) == 3
