@@ -169,6 +169,11 @@ log:
       returned: success
       type: bool
       sample: false
+    untold:
+      description: Number of warnings of no known kind that are not in C(problems), because there are too many.
+      returned: success
+      type: int
+      sample: 0
 tests:
   description:
     - Runs of programs of nccl-tests or rccl-tests in the log. Sizes are in bytes, times in us, bandwidths in GB/s. Empty without such a run.

@@ -196,6 +196,7 @@ class NcclLog:
     :ivar nccl_lines: lines that NCCL wrote
     :ivar torn: lines in which two messages are mixed, so that both are lost
     :ivar cut: the last line has no end
+    :ivar untold: warnings of no known kind that are not among the problems, since there are too many
     """
 
     versions: typing.Tuple[str, ...] = ()
@@ -206,6 +207,7 @@ class NcclLog:
     nccl_lines: int = 0
     torn: int = 0
     cut: bool = False
+    untold: int = 0
 
     @property
     def library(self) -> str:

@@ -37,7 +37,7 @@ TABLE: typing.Dict[str, str] = {
         MirrorFacts answers unlisted elsewhere; MirrorAnswer needed_by put""",
     "a user's job and its log, about which the stage is: the parser holds it to a budget of what it keeps": """
         NcclChoice size_bytes channels; NcclCommunicator ranks; NcclDevice index port rail reasons; NcclLog versions processes communicators problems lines
-        nccl_lines torn; NcclProblem hosts count line; NcclProcess pid devices environment choices mtus gid_indexes; NcclRank rank pid gpu channels
+        nccl_lines torn untold; NcclProblem hosts count line; NcclProcess pid devices environment choices mtus gid_indexes; NcclRank rank pid gpu channels
         point_to_point_channels trees rings nodes routes unseen unanswered; NcclRoute device connection proxy channels lines; TrainingPod functions""",
     "a value of a BMC or of a module, whatever it is: compared as it is and shown, and cut where it is written": """
         BiosAttribute current pending; ObservedSettings value""",

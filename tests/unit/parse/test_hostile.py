@@ -315,6 +315,7 @@ TEXT["limits.decode_answer"] = Text(
 )
 TEXT["limits.values_of"] = Text(lambda text: 0 <= parser("limits.values_of")(text) <= len(text), ['{"a": [1, 2.5, "x", null, true]}'], (True,))
 TEXT["node.tuning.is_of_node"] = Text(parser("node.tuning.is_of_node"), ["Name:\tirqbalance\nUid:\t0\t0\t0\t0\nNSpid:\t812\n"], (False,))
+TEXT["limits.excess_of"] = Text(lambda text: parser("limits.excess_of")(text.encode("ascii", "replace").decode()), ['{"a": [1, 2.5, "x", null, true]}'], ("",))
 TEXT["limits.decode_json"] = Text(lambda text: parser("limits.decode_json")(text, "a file"), ['{"a": [1, 2.5, "x", null, true]}'], (ANY,))
 TEXT["kubernetes.images.reference"] = Text(parser("kubernetes.images.reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"])
 TEXT["kubernetes.observers.knows_recursive_read_only"] = Text(parser("kubernetes.observers.knows_recursive_read_only"), ["v1.34.4", "v1.30.2"], (False,))
@@ -579,6 +580,18 @@ DATA: typing.Dict[str, Data] = {
                 requirementStatus=[{"kind": "K", "name": "n", "status": "NotPresent", "dependents": [{"status": "NotSatisfied", "message": "m"}]}],
             )
         ],
+    ),
+    "kubernetes.roll_mark.is_proven": Data(
+        parser("kubernetes.roll_mark.is_proven"),
+        [
+            {
+                "metadata": {
+                    "annotations": {"linerate.rdma/roll": "{}"},
+                    "labels": {"linerate.node-restriction.kubernetes.io/roll": "marked"},
+                }
+            }
+        ],
+        (False,),
     ),
     "kubernetes.roll_mark.mark": Data(
         parser("kubernetes.roll_mark.mark"), [{"metadata": {"annotations": {"linerate.rdma/roll": '{"boot": "b", "differences": ["x"]}'}}}], (None,)

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import pathlib
+import string
 import time
 import typing
 
@@ -13,6 +15,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclChoice, NcclLog, NcclRank
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
@@ -614,3 +617,30 @@ def test_more_algorithms_than_are_told_apart() -> None:
 def test_queue_pairs(line: str, mtus: typing.Tuple[int, ...], gids: typing.Tuple[int, ...]) -> None:
     (process,) = parse_text(f"{HEAD}Using network IB\n{HEAD}{line}\n").processes
     assert (process.mtus, process.gid_indexes) == (mtus, gids)
+
+
+#: what closes a gate, of three kinds
+_FAILURES = (
+    "Call to ibv_reg_mr failed with error Cannot allocate memory",
+    "NET/IB: Got completion from peer 10.0.0.1<4791> with status=12 opcode=0 len=0 vendor err 129 (Recv)",
+    "Watchdog caught collective operation timeout",
+)
+
+
+@pytest.mark.parametrize("first", [_FAILURES[0], "NET/IB: Got completion from peer 10.0.0.1<4791> with status={} opcode=0 len=0 vendor err 129 (Recv)", "w{}"])
+def test_no_number_of_other_warnings_hides_a_failure(first: str) -> None:
+    """A pod whose log comes first writes as many as it likes."""
+
+    def warn(host: str, texts: typing.Iterable[str]) -> typing.List[str]:
+        return [f"{host}:1:5 [0] x.cc:1 NCCL WARN {text}\n" for text in texts]
+
+    names = ("".join(letters) for letters in itertools.product(string.ascii_lowercase, repeat=3))
+    alone = parse(warn("worker-2", _FAILURES))
+    spam = [first.format(number) if "status" in first else first.format("") + name for number, name in zip(range(3000), names)]
+    log = parse(warn("worker-1", spam) + warn("worker-2", _FAILURES))
+    kinds = {problem.kind for problem in alone.problems}
+    assert len(kinds) == 3 and "" not in kinds
+    assert {problem.kind for problem in log.problems if "worker-2" in problem.hosts} == kinds
+    assert len(log.problems) <= 2010 and sum(problem.count for problem in log.problems) + log.untold == 3003
+    findings = judge_log(log, None, False)
+    assert any(item.status == "unknown" and "more warnings of no known kind" in item.measured for item in findings) == bool(log.untold)

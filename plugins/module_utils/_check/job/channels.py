@@ -120,7 +120,7 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> ty
             over = [route for route in rank.routes if route.transport in ("NET", "COLLNET") and route.via != "Socket"]
             if over:
                 findings.append(_gpu_direct(subject, over, process, gpu_direct, log.library))
-    return findings + [check_problem(problem, log) for problem in log.problems]
+    return [*findings, *(check_problem(problem, log) for problem in log.problems), *_untold(log)]
 
 
 def subject_of(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]) -> str:
@@ -269,6 +269,13 @@ def _gpu_direct(subject: str, over: typing.Sequence[NcclRoute], process: NcclPro
         why = "Data goes through the host's memory; the log does not say why."
         remedy = "Run with NCCL_DEBUG_SUBSYS=INIT,NET, which says for each HCA and GPU why. lsmod | grep nvidia_peermem shows one way."
     return Finding("training.gpu_direct", subject, FAIL, measured, expected, why, remedy)
+
+
+def _untold(log: NcclLog) -> typing.Iterator[Finding]:
+    if log.untold:
+        measured, why = f"{log.untold} more warnings of no known kind", "The log has too many different ones, so it is not known what these say."
+        remedy = "Read the log (grep WARN), and end what writes them: a program of the job, or a setting that NCCL warns of each time."
+        yield Finding("training.problem", "job", UNKNOWN, measured, "no warning", why, remedy)
 
 
 def check_problem(problem: NcclProblem, log: NcclLog) -> Finding:

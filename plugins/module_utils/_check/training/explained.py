@@ -81,6 +81,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "A link went down or lost packets while the job ran.",
             "Another rank failed first: the first problem in the log counts.",
             "/dev/shm is too small.",
+            "More than 1,000 different warnings of no known kind: the further ones are counted, and what they say is unknown.",
             "NVLink between nodes (GB200, GB300) without a working IMEX: the pods have no claim of a ComputeDomain.",
         ),
         look=(

@@ -82,7 +82,8 @@ _SET = re.compile(r"(NCCL_[A-Z0-9_]{1,100}) set(?: by environment)? to (.{1,500}
 _SIDES: typing.Dict[typing.Optional[str], typing.Literal["send", "receive", ""]] = {"send": "send", "receive": "receive", None: ""}
 #: programs around NCCL whose lines are looked at as well
 _AROUND = ("Watchdog caught", "Timeout at NCCL work", "remote process has exited")
-#: different problems, and different ways that a line may end, of which more are not told apart
+#: different warnings of no known kind, which more are only counted; problems of known kinds, of which more are told apart by their kind alone; and different
+#: ways that a line may end
 _MOST = 1000
 #: hosts that a problem names
 _HOSTS = 20
@@ -309,7 +310,7 @@ class _Reader:
         self._kinds: typing.Dict[typing.Tuple[typing.Optional[str], ...], typing.Optional[_Kind]] = {}
         self._problems: typing.Dict[typing.Tuple[str, str], NcclProblem] = {}
         self._versions: typing.Dict[str, None] = {}
-        self._lines = self._nccl_lines = self._torn = 0
+        self._lines = self._nccl_lines = self._torn = self._untold = self._known = 0
         self._read = self._kept = 0
         self._cut = False
         self._handlers: typing.Dict[str, typing.Callable[[_Thread, str], None]] = {
@@ -380,6 +381,7 @@ class _Reader:
             self._nccl_lines,
             self._torn,
             self._cut,
+            self._untold,
         )
 
     # lines
@@ -655,12 +657,18 @@ class _Reader:
         if failed is not None:
             # those of one status are alike, apart from the ones that have another cause
             key = kind, f"{failed.status} {bool(failed.peer) and failed.peer in own} {failed.crosses_subnets}"
+        if kind and self._known >= _MOST and key not in self._problems:
+            # whatever else the log has, none of a known kind is lost
+            key = kind, ""
         seen = self._problems.get(key)
         if seen is not None:
             hosts = seen.hosts if host in seen.hosts or not host or len(seen.hosts) >= _HOSTS else (*seen.hosts, host)
             self._problems[key] = dataclasses.replace(seen, count=seen.count + 1, hosts=hosts)
-        elif len(self._problems) < _MOST:
+        elif kind or len(self._problems) - self._known < _MOST:
+            self._known += bool(kind)
             self._problems[key] = NcclProblem(kind, short, place, (host,) if host else (), 1, self._lines)
+        else:
+            self._untold += 1
 
 
 def _match(ranks: typing.Mapping[int, _Rank]) -> None:
