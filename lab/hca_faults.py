@@ -69,6 +69,40 @@ _THERE_LIMIT = 180.0
 #: a card that is found anew waits for udev
 _LIMIT = 300.0
 
+
+def _offered(lab: Lab, worker: str) -> int:
+    node = objects.client(lab.authority.path("admin.kubeconfig")).resources.get(api_version="v1", kind="Node").get(name=worker)
+    return int(node.status.allocatable.to_dict().get(_RESOURCE, 0))
+
+
+def _all_of(lab: Lab, target: Target) -> int:
+    """How many VFs the HCAs of a worker have, on the fabric of the target."""
+    return emulated.TOTAL_VFS * len(lab.fabric.fabrics.hcas_on(lab.fabric.fabrics.hca(target.device).fabric))
+
+
+def _await_all(lab: Lab, target: Target) -> int:
+    """Wait until the worker offers the VFs of all HCAs of the fabric: a card that was found anew gets its own from the operator, which takes its time.
+
+    :returns: how many they are
+    :raises StepError: it does not
+    """
+    wanted = _all_of(lab, target)
+    if not wait_until(lambda: _offered(lab, target.worker) >= wanted, _THERE_LIMIT):
+        raise StepError(f"{target.worker} offers {_offered(lab, target.worker)} of {wanted} {_RESOURCE}", "see the log of its device plugin")
+    return wanted
+
+
+def _and_all(action: Action) -> Action:
+    """What takes a fault back, until the worker offers all its VFs again."""
+
+    def act(lab: Lab, target: Target) -> str:
+        said = action(lab, target)
+        _await_all(lab, target)
+        return said
+
+    return act
+
+
 _TOLD = "echo '$bus {}' > /sys/module/mlx5_core/parameters/port"
 
 
@@ -76,7 +110,24 @@ def _firmware(name: str, what: str, words: str, said: str, before: str, healed: 
     """The card has it after a reset of it, during which the operator's config daemon stands still."""
     on = f"set -eu\n{_DAEMON.format('STOP')}{_TOLD.format(words)}\n{_ANEW}"
     off = f"resume() {{ {_DAEMON.format('CONT').strip()}; }}\ntrap resume EXIT\nset -eu\n{_TOLD.format(before)}\n{_ANEW}"
-    return _fault(name, what, on, said, off, healed)
+    return Fault(name, what, _HCA, _script(on, said), _and_all(_script(off, healed)))
+
+
+def _switch_sriov(flaw: typing.Optional[str], daemon: str, said: str) -> Action:
+    """The lab keeps it for the next boot of the worker, and the card is found anew with it.
+
+    :param daemon: signal for the operator's config daemon, which would switch it back and reboot the node
+    """
+
+    def act(lab: Lab, target: Target) -> str:
+        agent, hca = lab.agent(target.worker), lab.fabric.fabrics.hca(target.device)
+        agent.check(_DAEMON.format("STOP"), limit=_LIMIT)
+        lab.fabric.set_flaw(target.worker, target.device, flaw)
+        lab.refresh()
+        agent.check("set -eu\n" + string.Template(_ANEW).substitute(pci=hca.pci) + _DAEMON.format(daemon), limit=_LIMIT)
+        return f"{target.worker} {target.device} {said}"
+
+    return act
 
 
 def _lose_at_reset(lab: Lab, target: Target) -> str:
@@ -91,11 +142,6 @@ def _find_again(lab: Lab, target: Target) -> str:
     return f"{target.worker} {target.device} is there"
 
 
-def _offered(lab: Lab, worker: str) -> int:
-    node = objects.client(lab.authority.path("admin.kubeconfig")).resources.get(api_version="v1", kind="Node").get(name=worker)
-    return int(node.status.allocatable.to_dict().get(_RESOURCE, 0))
-
-
 def _start_plugin_again(lab: Lab, worker: str) -> None:
     pods = objects.client(lab.authority.path("admin.kubeconfig")).resources.get(api_version="v1", kind="Pod")
     where = {"namespace": "sriov-network-operator", "label_selector": "app=sriov-device-plugin", "field_selector": f"spec.nodeName={worker}"}
@@ -104,7 +150,7 @@ def _start_plugin_again(lab: Lab, worker: str) -> None:
 
 def _offer_fewer(lab: Lab, target: Target) -> str:
     """The plugin looks at VFs when it starts; the one that has no driver then gets it back afterwards."""
-    before, agent = _offered(lab, target.worker), lab.agent(target.worker)
+    before, agent = _await_all(lab, target), lab.agent(target.worker)
     hca = lab.fabric.fabrics.hca(target.device)
     script = string.Template(_VF + "[ $word = bind ] || { pkill -STOP -f '^(/usr/bin/)?sriov-network-config-daemon' || true; }\nbind $word\n")
     agent.check(script.substitute(pci=hca.pci, netdev=hca.netdev, word="unbind"), limit=_LIMIT)
@@ -119,12 +165,9 @@ def _offer_fewer(lab: Lab, target: Target) -> str:
 
 
 def _offer_all(lab: Lab, target: Target) -> str:
-    wanted = emulated.TOTAL_VFS * len(lab.fabric.fabrics.hcas_on(lab.fabric.fabrics.hca(target.device).fabric))
-    if _offered(lab, target.worker) < wanted:
+    if _offered(lab, target.worker) < _all_of(lab, target):
         _start_plugin_again(lab, target.worker)
-        if not wait_until(lambda: _offered(lab, target.worker) >= wanted, _THERE_LIMIT):
-            raise StepError(f"{target.worker} offers {_offered(lab, target.worker)} of {wanted} {_RESOURCE}", "see the log of its device plugin")
-    return f"{target.worker} offers {wanted} {_RESOURCE}"
+    return f"{target.worker} offers {_await_all(lab, target)} {_RESOURCE}"
 
 
 #: by the stand-in for mstconfig, which keeps there what waits
@@ -215,6 +258,13 @@ HCA_FAULTS: typing.Tuple[Fault, ...] = (
         "is on the other NUMA node",
         _NUMA + "[ ! -s $$kept ] || { cat $$kept > $$file; rm $$kept; }",
         "is on the NUMA node it was on",
+    ),
+    Fault(
+        "pf-without-sriov",
+        "an HCA has no SR-IOV: sriov_totalvfs is absent",
+        _HCA,
+        _switch_sriov(emulated.WITHOUT_SRIOV, "STOP", "has no SR-IOV, as with SRIOV_EN off in its firmware"),
+        _and_all(_switch_sriov(None, "CONT", "has SR-IOV")),
     ),
     _firmware("firmware-one-vf", "the firmware of an HCA has one VF", "vfs=1", "has one VF at most", f"vfs={emulated.TOTAL_VFS}", "has the VFs it had"),
     _firmware("firmware-ethernet", "the firmware of an HCA has its port on Ethernet", "ethernet=1", "is on Ethernet", "ethernet=0", "is on InfiniBand"),

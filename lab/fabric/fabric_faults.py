@@ -419,19 +419,14 @@ def _hca_back(plane: FabricPlane, target: Target) -> str:
     return _link_back(plane, target)
 
 
-def _without_sriov(plane: FabricPlane, target: Target) -> str:
-    plane.set_flaw(target.worker, target.device, emulated.WITHOUT_SRIOV)
-    return f"{_hca(plane, target)[1].description}: sriov_totalvfs is absent, as with SR-IOV off in the firmware"
-
-
 def _without_room(plane: FabricPlane, target: Target) -> str:
     plane.set_flaw(target.worker, target.device, emulated.WITHOUT_ROOM)
     return f"{_hca(plane, target)[1].description}: the BARs of its VFs get no addresses, as with SR-IOV or Above 4G decoding off in the BIOS"
 
 
-def _with_sriov(plane: FabricPlane, target: Target) -> str:
+def _with_room(plane: FabricPlane, target: Target) -> str:
     plane.set_flaw(target.worker, target.device, None)
-    return f"{_hca(plane, target)[1].description}: can make VFs"
+    return f"{_hca(plane, target)[1].description}: the BARs of its VFs get addresses"
 
 
 _ALL = (
@@ -441,8 +436,7 @@ _ALL = (
     Fault("second-master", "an opensm on a worker ignores the others: two masters", ("worker", "device"), _second_master, _second_master_gone),
     Fault("link-cut", "the cable of an HCA is pulled", ("worker", "device"), _link_cut, _link_back),
     Fault("hca-missing", "an HCA is gone from a worker, as a card that is dead", ("worker", "device"), _hca_missing, _hca_back),
-    Fault("pf-without-sriov", "an HCA has no SR-IOV: sriov_totalvfs is absent", ("worker", "device"), _without_sriov, _with_sriov),
-    Fault("pf-without-room", "the VFs of an HCA get no addresses, as by its BIOS", ("worker", "device"), _without_room, _with_sriov),
+    Fault("pf-without-room", "the VFs of an HCA get no addresses, as by its BIOS", ("worker", "device"), _without_room, _with_room),
     Fault("link-narrow", "the link of an HCA has one lane left of four", ("worker", "device"), _link_narrow, _link_wide),
     Fault("leaf-cut", "a leaf switch loses all its uplinks", ("fabric", "leaf"), _leaf_cut, _leaf_back),
     Fault("swapped-cables", "an HCA and the next of its host are at each other's leaf", ("worker", "device"), _cables_swapped, _cables_right),

@@ -15,7 +15,7 @@ import typing
 import pytest
 
 from dev.steps import StepError
-from lab.fabric import fabric_faults, plane, port, rising
+from lab.fabric import emulated, fabric_faults, plane, port, rising
 from lab.fabric.fabric_faults import FABRIC_FAULTS, Target
 from lab.fabric.model import Fabrics
 from lab.fabric.plane import FabricPlane, Programs, parse_sminfo
@@ -276,12 +276,12 @@ def test_an_hca_that_is_gone_leaves_nothing_behind(sound: Fabric) -> None:
     assert told(sound) == whole and (umads / "umad0/ibdev").exists()
 
 
-@pytest.mark.parametrize(("name", "sriov", "room"), [("pf-without-sriov", 0, 1), ("pf-without-room", 1, 0)])
-def test_a_function_without_sriov_or_without_addresses_for_vfs_is_told_so(sound: Fabric, name: str, sriov: int, room: int) -> None:
+@pytest.mark.parametrize(("flaw", "sriov", "room"), [(emulated.WITHOUT_SRIOV, 0, 1), (emulated.WITHOUT_ROOM, 1, 0)])
+def test_a_function_without_sriov_or_without_addresses_for_vfs_is_told_so(sound: Fabric, flaw: str, sriov: int, room: int) -> None:
     whole = told(sound)
-    FABRIC_FAULTS[name].on(sound, Target())
+    sound.set_flaw("worker-1", "mlx5_0", flaw)
     assert told(sound) == (*whole[:2], f"sriov={sriov}", f"room={room}", *whole[4:])
-    FABRIC_FAULTS[name].off(sound, Target())
+    sound.set_flaw("worker-1", "mlx5_0", None)
     assert told(sound) == whole
 
 
