@@ -244,6 +244,7 @@ def test_closed_gate_ends_the_run_after_its_stage_and_the_report_follows(player:
     assert "skipping:" not in after.partition(" : Write the report]")[0], "no task of a later stage is shown as skipped"
 
 
+@pytest.mark.thorough
 def test_closed_gate_leads_to_the_report_in_check_mode_by_tags_and_where_the_run_goes_on(player: Player) -> None:
     """In one folder, with the callback of the collection: a plan, a part of the stages, and a run that was mended and goes on."""
     player.callback = "linerate.rdma.stages"

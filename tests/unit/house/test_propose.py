@@ -103,6 +103,7 @@ def site(tmp_path: pathlib.Path, api: FakeApi) -> Site:
     return Site(tmp_path, api.url)
 
 
+@pytest.mark.thorough
 def test_from_nothing_to_a_file_that_validate_refuses_until_it_is_filled_in(site: Site, api: FakeApi) -> None:
     # the namespace of the pods, from who knows it
     code, said = site.play("propose", "--check", "--diff", rdma_proposal_namespace="training")

@@ -161,6 +161,7 @@ def test_what_can_not_be_set_is_kept_with_its_cause(site: Site) -> None:
     assert "ATS_ENABLED is read-only" in site.kept() and site.stored() == "True(1)", said
 
 
+@pytest.mark.thorough
 def test_the_operator_sets_its_own_cards_and_the_node_does_not(site: Site) -> None:
     site.world.with_the_operator()
     said = site.play("--check")
