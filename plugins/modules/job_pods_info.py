@@ -59,12 +59,12 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
-    found = connect(module).list("Pod", module.params["namespace"], ",".join(module.params["label_selectors"]))
-    return {"pods": to_data([training_pod(pod) for pod in found.items])}
+    found = connect(module).pages("Pod", module.params["namespace"], ",".join(module.params["label_selectors"]))
+    return {"pods": to_data(training_pods(found))}
 
 
 def main() -> None:

@@ -556,6 +556,19 @@ def test_each_host_without_a_fabric_or_a_pod_is_said() -> None:
     assert statuses(findings, "hcas") == {"job-worker-0": UNKNOWN, "compute job-worker-1": PASS}
 
 
+def test_a_second_pod_of_a_host_name_is_not_believed_in_the_place_of_the_first() -> None:
+    """Each tenant of the namespace may give a pod the host name of another's."""
+    mine, other = pod(*ETHERNET[0]), pod(*ETHERNET[1])
+    forged = dataclasses.replace(mine, name="aaa-forged", functions=(other.functions or ())[:0])
+    for pods in ((forged, mine, other), (mine, forged, other)):
+        findings = check(intent(), facts(pods=pods))
+        assert statuses(findings, "hcas") == {"job-worker-0": UNKNOWN, "compute job-worker-1": PASS}
+        (found,) = (finding for finding in findings if finding.check == "training.hcas" and finding.status == UNKNOWN)
+        assert "aaa-forged" in found.measured and mine.name in found.measured
+    same = dataclasses.replace(mine, name="job-worker-0-again")
+    assert statuses(check(intent(), facts(pods=(mine, same, other))), "hcas") == {"compute job-worker-0": PASS, "compute job-worker-1": PASS}
+
+
 def test_ways_inside_the_node_do_not_hide_those_over_the_network() -> None:
     log = log_of()
     (job,) = log.communicators

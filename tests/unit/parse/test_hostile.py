@@ -529,6 +529,7 @@ DATA: typing.Dict[str, Data] = {
     ),
     "kubernetes.multus.network_status": Data(parser("kubernetes.multus.network_status"), POD),
     "kubernetes.multus.training_pod": Data(parser("kubernetes.multus.training_pod"), POD),
+    "kubernetes.multus.training_pods": Data(lambda data: parser("kubernetes.multus.training_pods")([data]), POD, ([],)),
     "kubernetes.sriov_operator.supported_nics": Data(
         parser("kubernetes.sriov_operator.supported_nics"), [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})], ((),)
     ),

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pod, training_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 
@@ -41,3 +41,21 @@ def test_training_pod_without_networks() -> None:
     assert found.functions is None and "multus did not attach it" in found.error
     with pytest.raises(ResourceError, match=r"metadata.name is missing"):
         training_pod({"metadata": {}})
+
+
+def _of_a_job(name: str, phase: str, owner: str, **metadata: typing.Any) -> typing.Dict[str, typing.Any]:
+    found = pod(hostname="job-0")
+    found["metadata"] = {**found["metadata"], "name": name, "ownerReferences": [{"uid": owner}], **metadata}
+    found["status"]["phase"] = phase
+    return found
+
+
+def test_a_pod_that_its_job_has_replaced_is_none_of_it_and_one_that_a_kubelet_made_is_none() -> None:
+    failed, again, alone = _of_a_job("job-0-a", "Failed", "u"), _of_a_job("job-0-b", "Running", "u"), _of_a_job("job-0-c", "Failed", "v")
+    mirror = _of_a_job("aaa", "Running", "w", annotations={**failed["metadata"]["annotations"], "kubernetes.io/config.mirror": "x"})
+    waits = _of_a_job("job-0-d", "Pending", "u")
+    del waits["spec"]["nodeName"]
+    assert [item.name for item in training_pods([failed, mirror, again, waits])] == ["job-0-b"]
+    # nothing has come in its place: that of another owner is another one's
+    assert [item.name for item in training_pods([alone, again])] == ["job-0-c", "job-0-b"]
+    assert [item.name for item in training_pods([alone])] == ["job-0-c"]

@@ -67,8 +67,9 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and carries_rdma(fabric)]
     members = _members(fabrics, facts)
     ranks = [rank for communicator in facts.log.communicators for rank in communicator.ranks]
-    # of two pods with one host name the first
-    pods = {pod.host: pod for pod in reversed(facts.pods or ())}
+    pods: typing.Dict[str, typing.List[TrainingPod]] = {}
+    for item in facts.pods or ():
+        pods.setdefault(item.host, []).append(item)
     by_host: typing.Dict[str, typing.List[NcclProcess]] = {}
     for process in facts.log.processes:
         by_host.setdefault(process.host, []).append(process)
@@ -80,7 +81,11 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         if not fabrics:
             findings.append(_no_fabric(host))
             continue
-        pod = pods.get(host)
+        named = pods.get(host, [])
+        if len({(item.node, item.functions, item.error) for item in named}) > 1:
+            findings.append(_several_pods(host, named))
+            continue
+        pod = named[0] if named else None
         if pod is None or pod.functions is None:
             findings.append(_no_pod(host, facts.pods is not None, pod))
             continue
@@ -165,6 +170,13 @@ def _no_fabric(host: str) -> Finding:
     why = "None of the fabrics that the job may use has RDMA, so there is no HCA to compare with."
     remedy = "Name a fabric with RDMA in rdma_cluster.training.fabric."
     return Finding("training.hcas", host, UNKNOWN, "no fabric with RDMA", "the HCAs that its pod got", why, remedy)
+
+
+def _several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Finding:
+    """NCCL's log has the host name alone, which each pod of the namespace may have."""
+    why = "These pods have this host name and got different functions, so it is not known which of them wrote the log."
+    remedy = "Name the labels of the job in training_selectors, and delete the pods that are not of this run of it."
+    return Finding("training.hcas", host, UNKNOWN, folded([item.name for item in pods]), "one pod of this host name", why, remedy)
 
 
 def _no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Finding:

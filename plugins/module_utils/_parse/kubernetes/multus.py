@@ -12,6 +12,7 @@ from ..._model.boundary.form import Form, shown
 from ..._model.boundary.kubernetes import NAMESPACED, SUBDOMAIN
 from ..._model.boundary.words import HOST
 from ..._model.nccl import PodFunction, TrainingPod
+from .foreign import is_mirror_pod
 from .resource import Resource, ResourceError, json_of, mapping_at, name_of, text_at, text_of, title_of
 
 STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
@@ -73,6 +74,28 @@ def own_interface(pod: Resource) -> typing.Tuple[Interface, HostAddress, None]:
     named = [entry.get("interface") for entry in entries if isinstance(entry, dict) and entry.get("default")] if isinstance(entries, list) else []
     what = f"pod {name_of(pod)}"
     return text_of(INTERFACE, next(filter(None, named), "eth0"), f"{what}: interface"), text_of(HOST_ADDRESS, address, f"{what}: status.podIP"), None
+
+
+def training_pods(pods: typing.Iterable[Resource]) -> typing.List[TrainingPod]:
+    """The pods of a job that run or have run on a node.
+
+    Mirror pods are left out, since each kubelet may put them into each namespace; so are failed pods that their controller has replaced, as a Job does.
+
+    :raises ResourceError: as of ``training_pod``
+    """
+    found = [
+        (training_pod(pod), str(mapping_at(pod, "status").get("phase") or ""), _owner_of(pod))
+        for pod in pods
+        if mapping_at(pod, "spec").get("nodeName") and not is_mirror_pod("Pod", pod)
+    ]
+    replaced = {(pod.host, owner) for pod, phase, owner in found if owner and phase != "Failed"}
+    return [pod for pod, phase, owner in found if phase != "Failed" or (pod.host, owner) not in replaced]
+
+
+def _owner_of(pod: Resource) -> str:
+    """The uid of what made a pod; empty where nothing did."""
+    owners = mapping_at(pod, "metadata").get("ownerReferences")
+    return str(owners[0].get("uid") or "") if isinstance(owners, list) and owners and isinstance(owners[0], dict) else ""
 
 
 def training_pod(pod: Resource) -> TrainingPod:
