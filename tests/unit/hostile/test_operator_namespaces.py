@@ -105,7 +105,7 @@ class World:
                     return {"resources": [{"name": plural, "kind": kind, "namespaced": True, "verbs": ["list"]} for kind, plural in kinds]}
                 raise ApiError(404, "NotFound", "not found", path)
 
-            def metadata(self, kind: typing.Any, namespace: str) -> typing.Iterator[Resource]:
+            def metadata(self, kind: typing.Any, namespace: str, selector: str = "") -> typing.Iterator[Resource]:
                 plural = kind[1]
                 if plural == world.refuses:
                     raise ApiError(403, "Forbidden", f"cannot list {plural}", plural)
