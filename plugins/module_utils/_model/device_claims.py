@@ -167,12 +167,13 @@ class DeviceClaims:
     def count_devices(self, driver: str) -> int:
         """Return how many devices of a driver one node has at most, with those of which it is not said by a name who has them."""
         mine = [item for item in self.slices if item.driver == driver]
-        newest: typing.Dict[str, int] = {}
+        # a node may write slices of its own name alone, and none of them is about the pool of another one, whatever it calls its pool
+        newest: typing.Dict[typing.Tuple[str, str], int] = {}
         for item in mine:
-            newest[item.pool] = max(newest.get(item.pool, 0), item.generation)
+            newest[item.pool, item.node] = max(newest.get((item.pool, item.node), 0), item.generation)
         counted: typing.Dict[str, int] = {"": 0}
         for item in mine:
-            if item.generation == newest[item.pool]:
+            if item.generation == newest[item.pool, item.node]:
                 counted[item.node] = counted.get(item.node, 0) + item.devices
         anywhere = counted.pop("")
         return anywhere + max(counted.values(), default=0)

@@ -99,6 +99,9 @@ def test_devices_are_counted_by_node_and_of_the_newest_generation_of_their_pool(
     )
     known = DeviceClaims(slices=slices)
     assert [known.count_devices(driver) for driver in ("dra.net", "gpu.nvidia.com", "other.example")] == [8, 8, 0]
+    # a slice of one node is not about the pool of another one
+    forged = DeviceSlice("dra.net", "a", 1 << 40, "worker-9", 0)
+    assert DeviceClaims(slices=(*slices, forged)).count_devices("dra.net") == 8
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,20 @@ def test_attachments() -> None:
 
 
 @pytest.mark.parametrize(
+    "definition_of",
+    [
+        lambda: definition("net", "x" * 300_000),
+        lambda: definition("net", "sriov", "r" * 250_000),
+        lambda: {**definition("net", "macvlan"), "spec": {"config": json.dumps({"plugins": [{"type": "macvlan"}] * 16_000})}},
+        lambda: {**definition("net", "macvlan"), "spec": {"config": "{" * 300_000}},
+    ],
+)
+def test_little_is_kept_of_an_attachment_whatever_a_tenant_writes(definition_of: typing.Callable[[], typing.Any]) -> None:
+    found = attachment(definition_of())
+    assert found.problem and len(repr(found)) < 2000
+
+
+@pytest.mark.parametrize(
     ("text", "value"),
     [
         ("2", 2),

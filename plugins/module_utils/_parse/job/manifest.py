@@ -18,6 +18,7 @@ from ..._model.boundary.devices import INTERFACE
 from ..._model.boundary.form import shown
 from ..._model.boundary.kubernetes import LABEL, LABEL_VALUE, SUBDOMAIN
 from ..._model.job import Attachment, Claim, Container, NetworkRequest, PodDevices, PodTemplate, Replaced, Variable, Workload
+from ..._model.text import both_ends
 from ..kubernetes.device_claims import read_pod_claims, read_taken_claims
 from ..kubernetes.ipam import attachment_plugins
 from ..kubernetes.multus import STATUS_ANNOTATION
@@ -30,6 +31,8 @@ RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 
 #: jobs by their kind, also where a mistake hides their pods: ``container:`` in place of ``containers:``
 _KINDS = ("Pod", "Job", "JobSet", "StatefulSet", "Deployment", "PyTorchJob", "MPIJob", "TrainJob")
+#: CNI plugins of an attachment, and characters of the type of one or of the name of a resource: any tenant writes attachments, and all of them are read
+_MOST_PLUGINS, _MOST_NAME = 32, 317
 _RESOURCE_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName"
 _ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 _TRAINER = "node"
@@ -369,11 +372,15 @@ def attachment(resource: Resource) -> Attachment:
     """
     name = full_name_of(resource)
     wanted = str(mapping_at(resource, "metadata", "annotations").get(_RESOURCE_ANNOTATION) or "")
+    if len(wanted) > _MOST_NAME:
+        return Attachment(name, problem=f"the annotation {_RESOURCE_ANNOTATION} has {len(wanted)} characters; a name has {_MOST_NAME} at most")
     try:
         plugins = attachment_plugins(resource, name)
+        if len(plugins) > _MOST_PLUGINS or any(len(str(plugin.get("type", ""))) > _MOST_NAME for plugin in plugins):
+            raise ResourceError(f"{name}: {len(plugins)} CNI plugins; expected {_MOST_PLUGINS} at most, each of a type of {_MOST_NAME} characters at most")
         routes = [route for plugin in plugins for route in items_of(mapping_at(plugin, "ipam"), "routes", name)]
     except ResourceError as error:
-        return Attachment(name, resource=wanted, problem=error.seen)
+        return Attachment(name, resource=wanted, problem=both_ends(error.seen))
     return Attachment(
         name=name,
         kinds=tuple(str(plugin.get("type", "")) for plugin in plugins),
