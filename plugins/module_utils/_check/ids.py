@@ -15,6 +15,7 @@ WHAT = {
         "archive",
         "claims",
         "cluster",
+        "collectives",
         "disjoint_ranges",
         "gateway",
         "helm",

@@ -9,8 +9,6 @@ import typing
 
 #: programs of nccl-tests whose transport NCCL's log can prove
 TestName = typing.Literal["all_reduce", "all_gather", "reduce_scatter"]
-#: pods: one a node that stays for all runs; MPIJob: of the MPI operator, one for each run
-Launcher = typing.Literal["pods", "MPIJob"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,10 +42,8 @@ class Collectives:
     :ivar shared_memory: GPUs of a node may exchange data through the host's memory: there is neither NVLink nor PCIe between them that they may use
     :ivar share: of what the rails allow, that a run must reach; None takes that of published runs
     :ivar expected_busbw: floors of somebody's own
-    :ivar launcher: what starts the ranks
     :ivar program_folder: of the programs in the image
     :ivar gpu_resource: extended resource of the GPUs
-    :ivar namespace: of the pods; None takes that of the fabric's network
     :ivar seconds: after which a run is ended
     """
 
@@ -62,10 +58,8 @@ class Collectives:
     shared_memory: bool = False
     share: typing.Optional[float] = None
     expected_busbw: typing.Tuple[ExpectedBusbw, ...] = ()
-    launcher: Launcher = "pods"
     program_folder: str = "/opt/nccl-tests/build"
     gpu_resource: str = "nvidia.com/gpu"
-    namespace: typing.Optional[str] = None
     seconds: int = 300
 
 
