@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.collectives import Ground, pick_expected, plan_floor, plan_proof, plan_run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import Ground, pick_expected, plan_floor, plan_proof, plan_run
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import Climb, Group, Test
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Named, Trial
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
