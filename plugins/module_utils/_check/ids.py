@@ -154,6 +154,7 @@ WHAT = {
         "steps",
         "suspect",
         "transport",
+        "version",
         "wanted",
         "way",
     ),

@@ -139,7 +139,8 @@ WORDS: typing.Dict[str, typing.Dict[str, str]] = {
     "_run/set_kernel_arguments.py": {"self._tool": "a program of the PATH"},
     "_render/collectives.py": {
         "script": "one of our own",
-        "words": "of a daemon, which are looked at",
+        "f'{agent_path(run)}.{number}.done'": "the same, and a number",
+        "f'{LOG_FOLDER}/{object_name(run.name)}'": "the same",
         "AGENT_FOLDER": "a constant",
         "_on_one_line(AGENT_SCRIPT)": "a constant",
         "_on_one_line(script)": "one of our own",

@@ -10,7 +10,7 @@ from ..._model.explanation import Explanation
 
 _POD = "kubectl get pods -n linerate-measure -o wide"
 _TOPO = "nvidia-smi topo -m"
-_LOGS = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,TUNING mpirun ... all_reduce_perf -b 1G -e 8G -f 2 -g 1 -a 3 -c 1"
+_LOGS = "kubectl get pod POD -n NAMESPACE -o yaml"
 _PROOF = "NCCL's log of each rank of the same run."
 
 EXPLAINED: typing.Dict[str, Explanation] = {
@@ -36,7 +36,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "On RoCE: another GID, MTU or traffic class, or one queue pair for each connection.",
             "A setting that overrides NCCL's own choice.",
         ),
-        look=(_TOPO, "nvidia-smi -q -d PERFORMANCE", "lspci -vvv"),
+        look=(_TOPO, "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC", "lspci -vvv"),
         remedy="Change one thing, and run the stage again.",
     ),
     "collectives.channels": Explanation(
@@ -51,7 +51,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         measured="Pods in `linerate-measure` after the stage.",
         causes=("The kubelet of a lost node did not end its pod.", "An earlier run was killed (warn)."),
         look=(_POD,),
-        remedy="kubectl -n linerate-measure delete pod POD",
+        remedy="Delete it: `kubectl -n linerate-measure delete pod POD`. The next run does so as well.",
     ),
     "collectives.figures": Explanation(
         means="The figures are not those of a whole and correct run. With wrong values a figure means nothing, and training is damaged silently.",
@@ -61,7 +61,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "A setting of NCCL's chunks or buffers writes past a buffer.",
             "The run was cut off (unknown).",
         ),
-        look=("dmesg", "nvidia-smi -q -d ECC", _LOGS),
+        look=("dmesg", "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC", _LOGS),
         remedy="See Xid and ECC errors of the nodes and the counters of the links; run again without settings of NCCL.",
     ),
     "collectives.gpu_direct": Explanation(
@@ -82,7 +82,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         means="The GPUs of one node exchange data slower than those of the others, before any network.",
         measured="The same collective on each node alone, against 0.93 of the median of three nodes or more.",
         causes=("An NVLink is down.", "A GPU is throttled.", "The node has another topology."),
-        look=("nvidia-smi nvlink -s", "nvidia-smi -q -d PERFORMANCE", _TOPO),
+        look=("nvidia-smi nvlink -s", "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC", _TOPO),
         remedy="Compare the node with another one of its model.",
     ),
     "collectives.log": Explanation(
@@ -118,7 +118,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Run the stage before jobs; give the pods a function of each rail.",
     ),
     "collectives.problem": Explanation(
-        means="NCCL reported a problem.",
+        means="NCCL reported a problem during the test, which makes its figure doubtful.",
         measured="Warnings and errors in NCCL's log.",
         causes=("The finding names what NCCL said.",),
         look=(_LOGS,),
@@ -147,7 +147,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "A pod was lost, or the run took longer than `seconds`.",
             "The pods can't reach each other on eth0.",
         ),
-        look=("kubectl exec -n linerate-measure POD -c collectives -- mpirun --version", _POD),
+        look=("kubectl describe pod POD -n linerate-measure", _POD),
         remedy="See what it printed; correct the image or the limit, and run the stage again.",
     ),
     "collectives.steps": Explanation(
@@ -174,6 +174,13 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         causes=("No RDMA device is in the pod.", "memlock is too small.", "The plugin of another network is in the image."),
         look=("ibv_devinfo", "ulimit -l"),
         remedy="See the stages virtual_functions and host of this node.",
+    ),
+    "collectives.version": Explanation(
+        means="The ranks of a test run different builds of NCCL, or their log does not say which build it is.",
+        measured="The line with the version of NCCL in the log of each rank.",
+        causes=("A tag of the image names another image on one of the nodes.", "The log is not whole (unknown)."),
+        look=(_POD,),
+        remedy="Name the image by its digest in `rdma_cluster.collectives.image`.",
     ),
     "collectives.wanted": Explanation(
         means="The intent asks for collectives, and nothing is known of them. Without `rdma_cluster.collectives` it passes, and nothing is proven.",

@@ -84,7 +84,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "`share` is below 0.5, with which a broken cluster would pass, or above 1.",
         ),
         look=("ansible-doc -t role linerate.rdma.validate",),
-        remedy="Correct the key that is named; docs/intent.md has all keys.",
+        remedy="Correct the key that is named: docs/intent.md lists those of `rdma_cluster.collectives`.",
     ),
     "validate.disjoint_ranges": Explanation(
         means="Networks of two fabrics overlap. A pod on both would have two ways to one address, and send on the wrong one.",

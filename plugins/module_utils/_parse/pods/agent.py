@@ -8,7 +8,7 @@ import dataclasses
 import re
 import typing
 
-from ..._model.boundary.words import HOST
+from ..._model.boundary.words import HOST, Host
 
 _HEAD = re.compile(r"ask ([0-9]{1,9})", re.ASCII)
 #: characters of the words of a daemon: its options, and the addresses of mpirun and of all nodes
@@ -25,7 +25,7 @@ class Request:
     """
 
     number: int
-    host: str
+    host: Host
     words: str
 
 
