@@ -260,7 +260,8 @@ class CollectivesBench:
         """
         left, end, told = len(places) - 1, self._clock() + render.AGENT_LIMIT, False
         while left > 0 and self._clock() < end:
-            running = not first.wait_for(_NEVER, PAUSE) and first.running
+            first.wait_for(_NEVER, PAUSE)
+            running = first.running
             for request in parse_requests(self._at_once(asks, render.take_requests(run)).output):
                 left -= 1
                 code = self._daemon(request, places, shell)

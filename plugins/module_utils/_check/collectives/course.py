@@ -51,7 +51,7 @@ class Course:
     :ivar name: of the collective
     :ivar leaves: nodes by leaf
     :ivar leaves: nodes by leaf
-    :ivar findings: of the tests so far, in their order; those of a halving are told by what it names
+    :ivar figures: bus bandwidth of each group that is proven, in GB/s, by its subject
     """
 
     def __init__(self, name: TestName, wanted: Collectives, ground: Ground, leaves: Leaves, seen: Surroundings) -> None:
@@ -62,10 +62,11 @@ class Course:
         self._climb = Climb(leaves, sorted(ground.gpu_of_rail))
         self._leaf_of = {node: leaf for leaf, nodes in leaves.items() for node in nodes}
         self._number = 0
-        #: the slowest of the nodes alone
+        #: what each node reached alone, and the slowest of them
+        self._alone: typing.Dict[str, Figure] = {}
         self._inside: typing.Optional[NodeFigure] = None
-        self.findings: typing.List[Finding] = []
-        #: bus bandwidth of each group that is proven, in GB/s, by its subject
+        #: of each group, and of the inside of each node: that of a group that ran once more counts alone
+        self._found: typing.Dict[str, typing.Tuple[Finding, ...]] = {}
         self.figures: typing.Dict[str, float] = {}
 
     def next(self) -> typing.Tuple[typing.Tuple[Test, CollectiveRun], ...]:
@@ -82,31 +83,41 @@ class Course:
         :param results: those that are missing did not run
         """
         verdicts = {test: self._judge(test, run, results.get(test)) for test, run in round_of}
-        alone = {test.nodes[0]: item for test, item in verdicts.items() if isinstance(test, Group) and test.kind == "one node"}
-        inside = {node: item.figure for node, item in alone.items() if item.figure is not None}
-        slow: typing.Set[str] = set()
-        if inside:
-            found = judge_inside(inside)
-            self.findings += [dataclasses.replace(item, subject=f"{self.name}, {item.subject}") for item in found]
-            slow = {item.subject for item in found if item.status == FAIL}
-            self._inside = self._slowest(inside, alone, results)
-        for item in verdicts.values():
-            self.findings += item.findings
-        passed = {test: item.passes and not (isinstance(test, Group) and test.kind == "one node" and test.nodes[0] in slow) for test, item in verdicts.items()}
-        self._climb.take({test: None if verdicts[test].passes is None else bool(passes) for test, passes in passed.items()})
+        self._found.update((self.subject(test), item.findings) for test, item in verdicts.items() if isinstance(test, Group))
+        alone = {test.nodes[0]: item.figure for test, item in verdicts.items() if test.kind == "one node" and item.figure is not None}
+        slow = self._judge_inside(alone, results)
+        passes = {test: False if item.passes and test.kind == "one node" and test.nodes[0] in slow else item.passes for test, item in verdicts.items()}
+        self._climb.take(passes)
         for test, item in verdicts.items():
             if isinstance(test, Group) and item.figure is not None:
                 self.figures[self.subject(test)] = item.figure.bus_gbs
-        return {test: self._told(item, passed[test]) for test, item in verdicts.items()}
+        return {test: _told(item, passes[test]) for test, item in verdicts.items()}
 
-    def _told(self, item: _Verdict, passes: typing.Optional[bool]) -> str:
-        figure = f"{item.figure.bus_gbs:.1f} GB/s" if item.figure is not None else "no figure that counts"
-        return f"{figure}, {'as it should be' if passes else 'not proven' if item.passes is None else 'too slow'}"
+    def _judge_inside(self, figures: typing.Mapping[str, Figure], results: typing.Mapping[Test, RanTest]) -> typing.Set[str]:
+        """Judge nodes alone beside all that ran so far; return those that are slow."""
+        if not figures:
+            return set()
+        self._alone.update(figures)
+        found = {item.subject: item for item in judge_inside(self._alone)}
+        for node, item in found.items():
+            self._found[f"{self.name}, inside of {node}"] = (dataclasses.replace(item, subject=f"{self.name}, {node}"),)
+        slow = {node for node, item in found.items() if item.status == FAIL}
+        fast = {node: figure for node, figure in self._alone.items() if node not in slow}
+        if fast:
+            self._inside = self._slowest(fast, results)
+        return slow
 
-    def _slowest(self, inside: typing.Mapping[str, Figure], alone: typing.Mapping[str, _Verdict], results: typing.Mapping[Test, RanTest]) -> NodeFigure:
-        node = min(inside, key=lambda name: inside[name].bus_gbs)
+    @property
+    def findings(self) -> typing.Tuple[Finding, ...]:
+        """Return those of the tests so far, in their order; those of a halving are told by what it names."""
+        return tuple(item for found in self._found.values() for item in found)
+
+    def _slowest(self, figures: typing.Mapping[str, Figure], results: typing.Mapping[Test, RanTest]) -> NodeFigure:
+        """Return the slowest of the nodes that go on, with its algorithm, or that of the run before where it did not run now."""
+        node = min(figures, key=lambda name: figures[name].bus_gbs)
         log = next((ran.log for test, ran in results.items() if test.nodes == (node,)), None)
-        return NodeFigure(inside[node].bus_gbs, algorithm_of(inside[node], log) if log is not None else None)
+        before = self._inside.algorithm if self._inside is not None else None
+        return NodeFigure(figures[node].bus_gbs, algorithm_of(figures[node], log) if log is not None else before)
 
     def subject(self, test: Test) -> str:
         """Name a test for the reader."""
@@ -209,6 +220,11 @@ _RAIL = "See what all nodes have alike on this rail: the leaf, the position of i
 
 def _first_up(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def _told(item: _Verdict, passes: typing.Optional[bool]) -> str:
+    figure = f"{item.figure.bus_gbs:.1f} GB/s" if item.figure is not None else "no figure that counts"
+    return f"{figure}, {'as it should be' if passes else 'not proven' if passes is None else 'too slow'}"
 
 
 def learn_gpus(log: NcclLog, ground: Ground) -> typing.Dict[int, int]:
