@@ -186,7 +186,6 @@ class NcclApi(Api):
                 lines.append(self._said(run, node, rail, f"{host}:{line.partition(':')[2]}"))
         return "".join(lines)
 
-
     def _said(self, run: Mpirun, node: str, rail: int, line: str) -> str:
         """Return a line of a process of a rail: each has numbers of its own, and a GPU of its own on its node."""
         host, pid, rest = line.split(":", 2)

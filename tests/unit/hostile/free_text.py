@@ -27,20 +27,19 @@ TABLE: typing.Dict[str, str] = {
         NodePlatform errors; NodeProfile message; NodeSetting why remedy; NodeState last_sync_error; NodeStep lost blockers reasons also notes; NodeTuning
         unread; ObservedBios error; ObservedClock error; ObservedFirmware error; ObservedHcas error; ObservedNeighbours error; ObservedPings error;
         ObservedPlatform error; ObservedServers error; ObservedSettings error; ObservedSubnets error; ObservedText error; ObservedTopologies error;
-        ObservedTuning error; ObserverPod detail suspect; OlmObject message; OperatorFacts troubles errors says; CollectivePod error; CollectivesFacts ended leftovers remaining;
-        RanTest evidence command; OperatorStand detail remedy; OperatorsSeen
+        ObservedTuning error; ObserverPod detail suspect; OlmObject message; OperatorFacts troubles errors says; OperatorStand detail remedy; OperatorsSeen
         errors untrusted;
         PairLayers why; PairResult ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error; PingServer error; PodState detail
         suspect; PoolPlan limit blockers; PortGrowth why; RdmaPod error binding; Reported reason parts; Roll error others; RollPlan limit refusal shape;
-        RoundPlan why; Request words; SeenCapabilities unread error; SeenErrors error; SeenForwarding error; SeenManagers error; SeenSubnet error; SeenTopology error;
+        RoundPlan why; SeenCapabilities unread error; SeenErrors error; SeenForwarding error; SeenManagers error; SeenSubnet error; SeenTopology error;
         ServiceVersion reason message requirements; SlowPort could_be; Status status message reason; Stay subject why remedy; Subscription troubles;
-        UntrustedNamespace why; Wider why commands;
+        UntrustedNamespace why; Wider why commands; CollectivePod error; CollectivesFacts ended leftovers remaining; RanTest evidence command; Request words;
         SyncNode detail remedy matched; TrainingPod error; TuningSet refusal remedy; UnreadNode why; Workload lost; Bios refused; Catalog state message""",
     "names of the inventory and of the intent, which are the admin's: stage validate holds those of the intent against their forms": """
-        AppliedObject fabric; ArchiveFacts place; CollectivesFacts fabric; CountedPair fabric client server node; EarlierPair fabric client server; FabricBandwidth fabric; Facts nodes
+        AppliedObject fabric; ArchiveFacts place; CountedPair fabric client server node; EarlierPair fabric client server; FabricBandwidth fabric; Facts nodes
         hcas subnets topologies functions neighbours clocks by_pods platforms runtimes bioses firmware before plan servers pings stopped tunings
         kernel_settings variables held images mistyped origins inventory_error;
-        LayerEnd node; LintFacts held; MemlockProof fabric; NodeOutcome node; NodePlan node; NodeStep node; PairLayers
+        CollectivesFacts fabric; LayerEnd node; LintFacts held; MemlockProof fabric; NodeOutcome node; NodePlan node; NodeStep node; PairLayers
         fabric client server; PairResult fabric client server; PoolPlan nodes; RdmaPod fabric node; RoundPlan fabric; SyncNode fabric node; TuningSet nodes;
         Folder path; Address base query; Challenge realm service scope; Login basic token; JobNeeds kind queue; ImageSeen name; ImageReference repository host
         version""",

@@ -158,7 +158,8 @@ def test_logs_are_read_in_pieces_and_removed(tmp_path: pathlib.Path, monkeypatch
 
 def test_ranks_start_with_the_hcas_of_their_pod_behind_one_line() -> None:
     """The script of the start is found again whole."""
-    found = subprocess.run(["sh", "-c", 'printf %b "$1"', "x", ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[4]], check=True, capture_output=True, text=True)
+    script = ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[4]
+    found = subprocess.run(["/bin/sh", "-c", 'printf %b "$1"', "x", script], check=True, capture_output=True, text=True)
     assert found.stdout == job_start.start("openshift.io/mlx_compute", False, ["x"])[2]
 
 
