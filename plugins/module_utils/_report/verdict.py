@@ -134,6 +134,11 @@ class Report:
         return {stage.name: stage.record for stage in self.stages if stage.record}
 
     @property
+    def asked(self) -> typing.Tuple[StageReport, ...]:
+        """Return the stages without those that the intent does not ask for."""
+        return tuple(stage for stage in self.stages if stage.record is None or not stage.record.is_unasked)
+
+    @property
     def seconds(self) -> float:
         """Of all stages together."""
         return sum(stage.seconds or 0.0 for stage in self.stages)
@@ -283,7 +288,7 @@ def _idle(waiver: Waiver, idle: typing.Iterable[str]) -> typing.Tuple[str, ...]:
 def _summary(report: Report) -> str:
     if report.green:
         number = report.counts
-        words = [f"{len(report.stages)} stages", f"{number['pass']} findings pass"]
+        words = [f"{len(report.asked)} stages", f"{number['pass']} findings pass"]
         words += [f"{number['warn']} warn"] if number["warn"] else []
         return f"{report.verdict} - {', '.join(words)}"
     if report.check_mode:

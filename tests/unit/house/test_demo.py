@@ -44,7 +44,7 @@ def test_the_healthy_fleet_is_green_and_the_other_one_shows_each_fault_and_no_ot
     assert [line for line in lines if line.startswith("== ") and line in looked] == looked and "== tuning" not in lines
     assert "tuning: 1 skipped - not run" in lines
     green, not_green, like_it = lines[-3:]
-    assert green.startswith("linerate.rdma: GREEN - 14 stages, ") and green.endswith(f"report: {tmp_path}/healthy/judged/report.html")
+    assert green.startswith("linerate.rdma: GREEN - 13 stages, ") and green.endswith(f"report: {tmp_path}/healthy/judged/report.html")
     assert not_green.startswith("linerate.rdma: NOT GREEN - stage fabric: 2 fail (fabric.uplinks on demo-leaf-5-2 and 1 more) - ")
     assert not_green.endswith(f"report: {tmp_path}/faulty/judged/report.html") and "linerate.rdma.site" in like_it
     assert "\n".join(lines[-3:]).replace(str(tmp_path), "build/demo") in (ROOT / "README.md").read_text(encoding="utf-8"), "the README shows how it ends"

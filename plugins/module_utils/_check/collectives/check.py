@@ -19,7 +19,7 @@ from ..._schedule.collectives import group_by_leaves
 from ..fleet.hcas_of_fabric import resolve
 from ..fleet.places import by_leaf, places
 from .causes import Surroundings, UsedHca
-from .course import Course, key_of
+from .course import Course, GroupFigure, key_of
 from .ground import Ground
 from .wanted import pick_fabric
 
@@ -55,11 +55,11 @@ class Facts:
 class Judged:
     """What the runs of a stage show.
 
-    :ivar figures: bus bandwidth of each group that is proven, in GB/s, by its subject
+    :ivar figures: of each group that is proven
     """
 
     findings: typing.Tuple[Finding, ...]
-    figures: typing.Dict[str, float]
+    figures: typing.Tuple[GroupFigure, ...]
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -92,7 +92,7 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
     for ran in seen.runs:
         found.setdefault(ran.key, []).append(ran)
     findings: typing.List[Finding] = []
-    figures: typing.Dict[str, float] = {}
+    figures: typing.List[GroupFigure] = []
     for course in courses(wanted, fabric, facts, seen.pods):
         while True:
             tests = course.next()
@@ -101,8 +101,17 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
             there = {test: found.get(key_of(course.name, test), []) for test, _run in tests}
             course.take(tests, {test: runs.pop(0) for test, runs in there.items() if runs})
         findings += [*course.findings, *course.end()]
-        figures.update(course.figures)
-    return Judged(tuple(findings), figures)
+        figures += course.figures.values()
+    return Judged(tuple(findings), tuple(figures))
+
+
+def figures_of(intent: Intent, facts: Facts) -> typing.Tuple[GroupFigure, ...]:
+    """Return the figure of each group that is proven; none where nothing is wanted, or nothing ran over that fabric."""
+    wanted, seen = intent.cluster.collectives, facts.collectives
+    fabric = pick_fabric(wanted, intent.fabrics) if wanted is not None else None
+    if wanted is None or fabric is None or seen is None or seen.fabric != fabric.name:
+        return ()
+    return judge_runs(wanted, fabric, facts, seen).figures
 
 
 def courses(wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]) -> typing.Tuple[Course, ...]:

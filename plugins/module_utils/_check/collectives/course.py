@@ -33,11 +33,40 @@ class _Verdict:
     """What a test proves.
 
     :ivar passes: whether it is proven and as fast as it must be; None where it is not proven or gave no figure
+    :ivar floor_gbs: that its figure was held against, in GB/s; None where there is none
     """
 
     findings: typing.Tuple[Finding, ...]
     passes: typing.Optional[bool] = None
     figure: typing.Optional[Figure] = None
+    floor_gbs: typing.Optional[float] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupFigure:
+    """The figure of a group that is proven.
+
+    :ivar bus_gbs: bus bandwidth that is held against the floor, in GB/s
+    :ivar floor_gbs: None where there is none
+    :ivar sizes: bytes of each message and its bus bandwidth in GB/s
+    """
+
+    collective: TestName
+    kind: Kind
+    nodes: typing.Tuple[str, ...]
+    bus_gbs: float
+    floor_gbs: typing.Optional[float]
+    sizes: typing.Tuple[typing.Tuple[int, float], ...] = ()
+
+    @property
+    def slow(self) -> bool:
+        """Tell whether it is below its floor."""
+        return self.floor_gbs is not None and self.bus_gbs < self.floor_gbs
+
+
+def _sizes(ran: RanTest) -> typing.Tuple[typing.Tuple[int, float], ...]:
+    rows = ran.figures.rows if ran.figures is not None else ()
+    return tuple((row.size_bytes, sum(item.bus_gbs for item in row.figures) / len(row.figures)) for row in rows if row.figures)
 
 
 def key_of(name: TestName, test: Test) -> TestKey:
@@ -51,7 +80,7 @@ class Course:
     :ivar name: of the collective
     :ivar leaves: nodes by leaf
     :ivar leaves: nodes by leaf
-    :ivar figures: bus bandwidth of each group that is proven, in GB/s, by its subject
+    :ivar figures: of each group that is proven, by its subject
     """
 
     def __init__(self, name: TestName, wanted: Collectives, ground: Ground, leaves: Leaves, seen: Surroundings) -> None:
@@ -67,7 +96,7 @@ class Course:
         self._inside: typing.Optional[NodeFigure] = None
         #: of each group, and of the inside of each node: that of a group that ran once more counts alone
         self._found: typing.Dict[str, typing.Tuple[Finding, ...]] = {}
-        self.figures: typing.Dict[str, float] = {}
+        self.figures: typing.Dict[str, GroupFigure] = {}
 
     def next(self) -> typing.Tuple[typing.Tuple[Test, CollectiveRun], ...]:
         """Return the tests of the next round, which run at the same time, each with its run; none when all is done."""
@@ -90,7 +119,7 @@ class Course:
         self._climb.take(passes)
         for test, item in verdicts.items():
             if isinstance(test, Group) and item.figure is not None:
-                self.figures[self.subject(test)] = item.figure.bus_gbs
+                self.figures[self.subject(test)] = GroupFigure(self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, _sizes(results[test]))
         return {test: _told(item, passes[test]) for test, item in verdicts.items()}
 
     def _judge_inside(self, figures: typing.Mapping[str, Figure], results: typing.Mapping[Test, RanTest]) -> typing.Set[str]:
@@ -154,11 +183,19 @@ class Course:
         seen = dataclasses.replace(self._seen, several_leaves=len({self._leaf_of[node] for node in run.nodes}) > 1)
         judged = judge_figure(subject, ran.log, ran.figures, proof, floor, seen, own)
         passes = {PASS: True, FAIL: False}.get(judged[0].status) if not ran.failure else None
-        return self._of(test, (*found, *judged), passes, figure)
+        asked = own.gbs if own is not None else floor.floor_gbs if floor is not None else None
+        return self._of(test, (*found, *judged), passes, figure, asked)
 
-    def _of(self, test: Test, findings: typing.Tuple[Finding, ...], passes: typing.Optional[bool] = None, figure: typing.Optional[Figure] = None) -> _Verdict:
+    def _of(
+        self,
+        test: Test,
+        findings: typing.Tuple[Finding, ...],
+        passes: typing.Optional[bool] = None,
+        figure: typing.Optional[Figure] = None,
+        floor_gbs: typing.Optional[float] = None,
+    ) -> _Verdict:
         """Return the verdict of a test. What a halving tries is slow or silent by design, and told by what it names."""
-        return _Verdict(() if isinstance(test, Trial) else findings, passes, figure)
+        return _Verdict(() if isinstance(test, Trial) else findings, passes, figure, floor_gbs)
 
     def _learn(self, log: NcclLog) -> None:
         """Note which GPU NCCL puts beside the HCA of a rail, for tests of one rail: a log shows it, and no numbering tells it."""
