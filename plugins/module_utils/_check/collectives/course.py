@@ -160,6 +160,10 @@ class Course:
             why = f"The test gave no figures: {ran.evidence or 'it printed none'}." if ran is not None else "This run did not make the test that follows here."
             remedy = f"See the image {self._wanted.image}, and kubectl describe of the pods in linerate-measure while the stage runs; then run the stage again."
             return self._of(test, (Finding("collectives.started", subject, UNKNOWN, what or "no figures", expected, why, remedy),))
+        if ran.figures.collective not in ("", run.test):
+            why = f"The program ran {ran.figures.collective}, so that its figures say nothing of {run.test}."
+            remedy = f"See what {self._wanted.program_folder}/{run.test}_perf of the image is."
+            return self._of(test, (Finding("collectives.figures", subject, FAIL, ran.figures.collective, run.test, why, remedy),))
         self._learn(ran.log)
         proof = prove_run(ran.log, ran.figures, plan_proof(run, test, self._wanted, self._ground))
         found = [dataclasses.replace(item, subject=f"{subject}: {item.subject}") for item in proof.findings if item.status != PASS]
