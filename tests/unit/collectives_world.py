@@ -10,6 +10,7 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives import host_name
 
 from .nccl_job import Job
 from .run.test_pairs import Api
@@ -117,6 +118,8 @@ class NcclApi(Api):
         self.one_rail: typing.Set[str] = set()
         self.dies: typing.Set[int] = set()
         self.wrong = 0
+        #: runs of mpirun, by their number, whose connection breaks
+        self.breaks: typing.Set[int] = set()
         self.asked_for = ""
         self.runs: typing.List[Mpirun] = []
         self.removed_logs: typing.List[str] = []
@@ -127,7 +130,9 @@ class NcclApi(Api):
     def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
         with self.lock:
             self.definitions.append(definition)
-            return super().create(definition)
+            made = super().create(definition)
+            made["spec"] = {"hostname": definition["spec"]["hostname"], "nodeName": made["node"]}
+            return made
 
     def shell(self, namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: typing.Any) -> typing.Any:
         if pod not in self.pods:
@@ -135,8 +140,12 @@ class NcclApi(Api):
         assert container == "collectives"
         return NcclShell(self, pod)
 
-    def node_of(self, host: str) -> str:
-        return str(self.pods[host]["node"])
+    def node_of(self, pod: str) -> str:
+        return str(self.pods[pod]["node"])
+
+    def node_named(self, host: str) -> str:
+        """Return the node whose pod has a host name."""
+        return next(name for name in self.nodes if host_name(name) == host)
 
     def probe_of(self, node: str) -> str:
         found = functions_of(self.nodes.index(node))
@@ -152,11 +161,13 @@ class NcclApi(Api):
 
     def printed(self, run: Mpirun) -> CommandResult:
         """Return what mpirun prints at the end."""
+        if self.runs.index(run) in self.breaks:
+            return CommandResult("mpirun", None, "", error="the connection to the pod broke: reset")
         if any(run.answers.values()):
             return CommandResult("mpirun", 1, "ORTE was unable to reliably start one or more daemons.\n")
         if len(run.hosts) in self.dies:
             return CommandResult("mpirun", 139, "mpirun noticed that process rank 1 exited on signal 11 (Segmentation fault).\n")
-        nodes = [self.node_of(host) for host in run.hosts]
+        nodes = [self.node_named(host) for host in run.hosts]
         rails = {0, 1} if run.gpu is None else {run.gpu}
         slow = any((node, rail) in self.slow for node in nodes for rail in rails)
         bound = INSIDE if len(nodes) == 1 else RAIL * (1 if run.split or run.gpu is not None else 2)
@@ -173,7 +184,7 @@ class NcclApi(Api):
 
     def log(self, run: Mpirun, host: str) -> str:
         """Return NCCL's log of the ranks of a host."""
-        node = self.node_of(host)
+        node = self.node_named(host)
         if node in self.mute:
             return ""
         lines = []
@@ -237,7 +248,7 @@ class NcclShell:
             return CommandResult(line, 0, "")
         if "tail -c" in line:
             run = api.run_named(command[4])
-            text = api.log(run, self.pod) if run is not None else ""
+            text = api.log(run, host_name(api.node_of(self.pod))) if run is not None else ""
             start, size = int(command[5]) - 1, int(command[6])
             return CommandResult(line, 0, text[start : start + size])
         if "rm -f" in line:

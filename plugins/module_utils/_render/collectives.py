@@ -11,6 +11,7 @@ request and runs the daemon there. So the pods need no sshd, no keys, no names i
 
 from __future__ import annotations
 
+import hashlib
 import typing
 
 from .._model.collectives import CollectiveRun, Collectives
@@ -44,6 +45,8 @@ while [ ! -s "$ask.done" ]; do
 done
 exit "$(cat "$ask.done")"
 """
+#: characters of a host name
+_MOST_HOST = 63
 #: smallest message of a run, in bytes
 _LEAST_BYTES = 1 << 30
 #: seconds that a pod lives at most
@@ -180,6 +183,14 @@ def pod_name(fabric: Fabric, node: str) -> str:
     return object_name("linerate", "collectives", fabric.name, node)
 
 
+def host_name(node: str) -> str:
+    """Return the host name of the pod of a node: NCCL and mpirun cut one at its first dot, and Kubernetes at 63 characters, by which two would be one."""
+    name = object_name(node).replace(".", "-")
+    if len(name) <= _MOST_HOST and name == node:
+        return name
+    return f"{name[: _MOST_HOST - 9].strip('-')}-{hashlib.sha256(node.encode()).hexdigest()[:8]}"
+
+
 def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str = "") -> Object:
     """Return the pod of a node, which waits for what is run in it."""
     template = _template(wanted, fabric, cluster, owner)
@@ -189,6 +200,7 @@ def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterI
             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [place]}}},
             "activeDeadlineSeconds": LIFETIME_SECONDS,
             "restartPolicy": "Never",
+            "hostname": host_name(node),
             "terminationGracePeriodSeconds": 1,
         }
     )

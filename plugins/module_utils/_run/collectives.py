@@ -42,6 +42,8 @@ SHORT, LOOK, PAUSE = 30.0, 60.0, 1.0
 TOLD, SLACK = 60.0, 30.0
 #: seconds before the end of the pods in which no test is begun
 RESERVE = 900.0
+#: pods of one group that are worked in at the same time
+AT_ONCE = 16
 #: text that no command prints
 _NEVER = "\0"
 _LINES = 6
@@ -190,20 +192,30 @@ class CollectivesBench:
                 self._say(f"{course.subject(test)}: {told[test]}{f' ({result.failure})' if result.failure else ''}, {result.seconds:.0f} s")
 
     def _ran(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
+        """Run a test, and once more where the API server or a connection was lost meanwhile, which is no fault of the test."""
+        start = self._clock()
+        result = self._attempt(course, test, run)
+        if result.failure == "exec_lost" and self._pods.gone(*(self._places[node].pod for node in run.nodes)) is None:
+            self._say(f"{course.subject(test)}: {result.evidence}; once more")
+            self._pods.await_api()
+            # what is left of the first attempt would be read as a part of the second one
+            self._logs(run, [self._places[node] for node in run.nodes])
+            result = self._attempt(course, test, run)
+        return dataclasses.replace(result, seconds=round(self._clock() - start, 1))
+
+    def _attempt(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
         """Run a test. What nobody foresaw in what it printed is a failure of this test: the others are still to be made."""
         result = RanTest(run.test, test.kind, run.nodes, test.rail if isinstance(test, Trial) else None)
-        start = self._clock()
         try:
-            result = self._run(course.subject(test), run, result)
+            return self._run(course.subject(test), run, result)
         except LeaseLost:
             raise
         except ApiError as error:
-            result = dataclasses.replace(result, failure="exec_lost", evidence=str(error)[:300])
+            return dataclasses.replace(result, failure="exec_lost", evidence=str(error)[:300])
         except RdmaError as error:
-            result = dataclasses.replace(result, failure="not_run", evidence=str(error)[:300])
+            return dataclasses.replace(result, failure="not_run", evidence=str(error)[:300])
         except Exception as error:
-            result = dataclasses.replace(result, failure="no_measurement", evidence=str(unforeseen(error, run.name))[:300])
-        return dataclasses.replace(result, seconds=round(self._clock() - start, 1))
+            return dataclasses.replace(result, failure="no_measurement", evidence=str(unforeseen(error, run.name))[:300])
 
     def _run(self, subject: str, run: CollectiveRun, result: RanTest) -> RanTest:
         places = [self._places[node] for node in run.nodes]
@@ -214,10 +226,11 @@ class CollectivesBench:
         opened: typing.List[Shell] = []
 
         def shell(place: _Place) -> Shell:
-            opened.append(self._shell(place.pod))
+            found = self._shell(place.pod)
+            opened.append(found)
             # what it says at first is the look, which was taken
-            opened[-1].wait(LOOK)
-            return opened[-1]
+            found.wait(LOOK)
+            return found
 
         try:
             first = shell(places[0])
@@ -262,9 +275,11 @@ class CollectivesBench:
         while left > 0 and self._clock() < end:
             first.wait_for(_NEVER, PAUSE)
             running = first.running
-            for request in parse_requests(self._at_once(asks, render.take_requests(run)).output):
+            requests = parse_requests(self._at_once(asks, render.take_requests(run)).output)
+            with workers(min(AT_ONCE, len(requests))) as pool:
+                codes = list(pool.map(lambda request: self._daemon(request, places, shell), requests))
+            for request, code in zip(requests, codes):
                 left -= 1
-                code = self._daemon(request, places, shell)
                 self._at_once(asks, render.answer_request(run, request.number, code))
             if not running:
                 return
@@ -303,29 +318,35 @@ class CollectivesBench:
 
     def _logs(self, run: CollectiveRun, places: typing.Sequence[_Place]) -> NcclLog:
         """Read the logs of all ranks, and remove them. A pod whose log can't be read has none: its ranks are then not proven."""
-        text = []
-        for place in places:
+        with workers(min(AT_ONCE, len(places))) as pool:
+            texts = pool.map(lambda place: self._log(run, place), places)
             try:
-                shell = self._shell(place.pod)
-            except ApiError:
-                continue
-            try:
-                shell.wait(LOOK)
-                for piece in range(render.MOST_PIECES):
-                    read = self._at_once(shell, render.read_logs(run, piece))
-                    if read.exit_code != 0 or not read.output:
-                        break
-                    text.append(read.output)
-                self._at_once(shell, render.remove_logs(run))
-            except ApiError:
-                pass
-            finally:
-                shell.close()
+                return nccl_log.parse(line for text in texts for line in text.splitlines(keepends=True))
+            except ParseError:
+                # more than a log of its length can be about: nothing of it is proven
+                return NcclLog()
+
+    def _log(self, run: CollectiveRun, place: _Place) -> str:
+        """Read the logs in a pod."""
+        pieces: typing.List[str] = []
         try:
-            return nccl_log.parse_text("".join(text))
-        except ParseError:
-            # more than a log of its length can be about: nothing of it is proven
-            return NcclLog()
+            shell = self._shell(place.pod)
+        except ApiError:
+            return ""
+        try:
+            shell.wait(LOOK)
+            for piece in range(render.MOST_PIECES):
+                read = self._at_once(shell, render.read_logs(run, piece))
+                if read.exit_code != 0 or not read.output:
+                    break
+                pieces.append(read.output)
+            self._at_once(shell, render.remove_logs(run))
+        except ApiError:
+            # what came so far is not all, and tells so
+            pass
+        finally:
+            shell.close()
+        return "".join(pieces)
 
 
 def unstarted(plan: Plan, reason: str) -> CollectivesFacts:

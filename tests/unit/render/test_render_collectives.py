@@ -22,6 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives 
     LOG_FOLDER,
     answer_request,
     environment,
+    host_name,
     mpirun,
     place_agent,
     ranks_command,
@@ -114,6 +115,12 @@ def test_wishes_of_the_fabric_for_pods_are_kept() -> None:
 def test_runs_that_cannot_be_meant(run: CollectiveRun, said: str) -> None:
     with pytest.raises(RenderError, match=said):
         words(run)
+
+
+def test_pods_have_host_names_that_stay_apart() -> None:
+    assert render_pod("worker-1", WANTED, COMPUTE, CLUSTER)["spec"]["hostname"] == "worker-1"
+    names = [host_name(name) for name in ("gpu.a", "gpu.b", "gpu-a", "x" * 80 + "1", "x" * 80 + "2", "worker-1.example.com")]
+    assert len(set(names)) == len(names) and all(len(name) <= 63 and "." not in name for name in names)
 
 
 def test_what_goes_to_a_pod_is_one_line() -> None:

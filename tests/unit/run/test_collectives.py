@@ -13,13 +13,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.c
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import CollectivesFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import Refusal
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import CollectivesBench, unstarted
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
-from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, COLLECTIVES, FABRIC, NcclApi, functions_of
+from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, COLLECTIVES, FABRIC, Mpirun, NcclApi, functions_of
 
 from .test_pairs import Clock
 
@@ -63,6 +64,12 @@ def test_a_sound_fleet_is_proven_from_one_node_to_all_and_no_pod_stays() -> None
     assert "all_reduce, all: a, b, c, d: 94.1 GB/s, as it should be" in " ".join(lines)
     # the network alone goes before the whole
     assert [run.split for run in api.runs if len(run.hosts) == 2] == [True, True] and not api.runs[-1].split
+
+
+def test_nodes_with_long_names_stay_apart() -> None:
+    nodes = tuple(f"gpu-{number}.a-region-of-a-cloud.with-a-rather-long-name.compute.example.com" for number in range(3))
+    facts, _lines, findings = run(NcclApi(nodes))
+    assert bad(findings) == set() and len({pod.host for pod in facts.pods}) == 3 and facts.runs[-1].nodes == nodes
 
 
 def test_each_daemon_runs_in_the_pod_of_its_host_and_each_log_is_removed() -> None:
@@ -128,6 +135,36 @@ def test_a_program_that_dies_is_told_with_its_last_lines() -> None:
     (dead, *_more) = [item for item in findings if item.check == "collectives.started"]
     assert dead.status == UNKNOWN and "signal 11" in dead.why and (UNKNOWN, "all_reduce, two nodes") in of(findings, "collectives.steps")
     assert api.pods == {}
+
+
+def test_a_connection_that_breaks_is_no_fault_of_the_test() -> None:
+    api = NcclApi(("a", "b"))
+    api.breaks = {2}
+    facts, lines, findings = run(api)
+    assert len(api.runs) == 4 and len(facts.runs) == 3 and bad(findings) == set()
+    assert sum("; once more" in line for line in lines) == 1
+
+
+def test_a_connection_that_breaks_again_is_told() -> None:
+    api = NcclApi(("a", "b"))
+    api.breaks = set(range(2, 99))
+    facts, _lines, findings = run(api)
+    assert next(ran.failure for ran in facts.runs if ran.kind == "two nodes") == "exec_lost" and "collectives.started" in bad(findings)
+
+
+def test_a_pod_that_is_lost_meanwhile_ends_its_tests_alone() -> None:
+    class Lost(NcclApi):
+        def printed(self, ran: Mpirun) -> CommandResult:
+            if len(ran.hosts) == 2 and ran.hosts[1] == "b":
+                self.pods.pop("linerate-collectives-compute-b", None)
+                return CommandResult("mpirun", 1, "ORTE has lost communication with a remote daemon.\n")
+            return super().printed(ran)
+
+    api = Lost()
+    facts, _lines, findings = run(api)
+    assert any(ran.failure and "b" in ran.nodes for ran in facts.runs)
+    assert any(status == FAIL and subject.startswith("all_reduce, b") for status, subject in of(findings, "collectives.suspect"))
+    assert facts.runs[-1].nodes == ("a", "c", "d") and not facts.runs[-1].failure
 
 
 def test_the_inside_of_a_node_that_is_slow_keeps_it_from_the_network() -> None:
