@@ -117,6 +117,8 @@ class NcclApi(Api):
         self.mute: typing.Set[str] = set()
         self.one_rail: typing.Set[str] = set()
         self.dies: typing.Set[int] = set()
+        #: pods have the HCAs themselves, and no function of their own
+        self.shared = False
         self.wrong = 0
         #: runs of mpirun, by their number, whose connection breaks
         self.breaks: typing.Set[int] = set()
@@ -138,7 +140,7 @@ class NcclApi(Api):
         if pod not in self.pods:
             raise ApiError(404, "NotFound", f"pods {pod} not found", "GET")
         assert container == "collectives"
-        return NcclShell(self, pod)
+        return NcclShell(self, pod, command[-1].split())
 
     def node_of(self, pod: str) -> str:
         return str(self.pods[pod]["node"])
@@ -147,8 +149,15 @@ class NcclApi(Api):
         """Return the node whose pod has a host name."""
         return next(name for name in self.nodes if host_name(name) == host)
 
-    def probe_of(self, node: str) -> str:
+    def probe_of(self, node: str, asked: typing.Sequence[str]) -> str:
+        """Return the greeting of a shell.
+
+        :param asked: addresses that it shall tell of
+        """
         found = functions_of(self.nodes.index(node))
+        if self.shared:
+            devices = {function: device for _address, function, device in found}
+            return "".join(f"pci {address} {devices[address]}\n" for address in asked if address in devices)
         if node in self.one_rail:
             found = [found[0], (f"{found[0][0][:-1]}7", found[0][1], "mlx5_29")]
         lines = [f"env PCIDEVICE_OPENSHIFT_IO_RAILS={','.join(address for address, _function, _device in found)}"]
@@ -211,9 +220,9 @@ class NcclApi(Api):
 class NcclShell:
     """A shell in such a pod."""
 
-    def __init__(self, api: NcclApi, pod: str) -> None:
+    def __init__(self, api: NcclApi, pod: str, asked: typing.Sequence[str]) -> None:
         self.api, self.pod, self.open = api, pod, True
-        self.result = CommandResult("shell", 0, api.probe_of(api.node_of(pod)))
+        self.result = CommandResult("shell", 0, api.probe_of(api.node_of(pod), asked))
         self.mpirun: typing.Optional[Mpirun] = None
 
     def start(self, command: typing.Sequence[str]) -> None:

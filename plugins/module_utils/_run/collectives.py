@@ -141,7 +141,8 @@ class CollectivesBench:
             host = training_pod(found).host
         except ResourceError as error:
             return CollectivePod(item.node, item.name, error=str(error), cause="look")
-        shell = self._shell(item)
+        # a pod of a network that is shared has the HCAs themselves, and nothing names them in its environment
+        shell = self._shell(item, " ".join(self._plan.rails.get(self._fabric.name, {}).get(item.node, {})))
         try:
             greeting = shell.wait(LOOK)
         finally:
@@ -170,12 +171,13 @@ class CollectivesBench:
         seen = ", ".join(f"{hca.device} of rail {hca.rail}" for hca in found) or "none"
         return tuple(found), f"it has no HCA of rail {', '.join(map(str, missing))}; it got: {seen}" if missing else ""
 
-    def _shell(self, item: RdmaPod) -> Shell:
+    def _shell(self, item: RdmaPod, addresses: str = "") -> Shell:
         """Open a connection to a pod.
 
+        :param addresses: PCI addresses whose RDMA devices it shall name, with blanks between them
         :raises ApiError: the pod is not there or does not run
         """
-        return self._cluster.shell(item.namespace, item.name, render.CONTAINER, commands.shell(), self._clock)
+        return self._cluster.shell(item.namespace, item.name, render.CONTAINER, commands.shell(addresses), self._clock)
 
     def _go(self, pool: concurrent.futures.Executor, course: Course, runs: typing.List[RanTest]) -> str:
         """Run the tests of a course; return why it ended before its last one."""

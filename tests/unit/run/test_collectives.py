@@ -66,6 +66,16 @@ def test_a_sound_fleet_is_proven_from_one_node_to_all_and_no_pod_stays() -> None
     assert [run.split for run in api.runs if len(run.hosts) == 2] == [True, True] and not api.runs[-1].split
 
 
+def test_pods_that_share_the_hcas_of_their_node_are_told_which_they_are() -> None:
+    api = NcclApi(("a", "b"))
+    api.shared = True
+    facts, _lines, findings = run(api)
+    assert (
+        bad(findings) == set()
+        and [[(hca.device, hca.rail, hca.numa_node) for hca in pod.hcas] for pod in facts.pods] == [[("mlx5_21", 0, None), ("mlx5_22", 1, None)]] * 2
+    )
+
+
 def test_nodes_with_long_names_stay_apart() -> None:
     nodes = tuple(f"gpu-{number}.a-region-of-a-cloud.with-a-rather-long-name.compute.example.com" for number in range(3))
     facts, _lines, findings = run(NcclApi(nodes))
