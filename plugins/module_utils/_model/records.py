@@ -114,7 +114,7 @@ def describe(record: Record) -> typing.List[str]:
 
     A cause that many have is said once. Warnings of more than ``MOST_WARNINGS`` causes are one line: they close no gate.
     """
-    parts = [f"{number} {name}" for name, number in counts(record.judged).items() if number]
+    parts = [f"{number} {name}" for name, number in counts(record.judged).items() if number and not record.is_unasked]
     mode = " (check mode)" if record.check_mode else ""
     lines = [f"{record.stage}: {', '.join(parts) or 'nothing was checked'} - {outcome(record)}{mode}"]
     lines += [f"{'would be' if record.check_mode else 'changed'}: {change}" for change in record.changes[:MOST_CHANGES]]

@@ -121,7 +121,7 @@ class Report:
 
     @functools.cached_property
     def counts(self) -> typing.Dict[str, int]:
-        return {name: sum(stage.counts[name] for stage in self.stages) for name in counts(())}
+        return {name: sum(stage.counts[name] for stage in self.asked) for name in counts(())}
 
     @functools.cached_property
     def seen(self) -> Seen:

@@ -71,7 +71,7 @@ def test_the_sheet_has_the_steps_with_their_floors() -> None:
 def test_a_site_that_asks_for_nothing_is_told_by_name_and_not_counted() -> None:
     record = judge_stage(CONTEXT, RawIntent([FABRIC]), to_data(Facts(("a", "b"))))
     assert record.gate == "open" and record.is_unasked
-    assert describe(record)[0] == "collectives: 1 pass - not asked for"
+    assert describe(record)[0] == "collectives: nothing was checked - not asked for"
     whole = records(SMALL)
     unasked = dataclasses.replace(whole, records={**whole.records, "collectives": record})
     shown = report(unasked)
