@@ -77,7 +77,8 @@ options:
     description: Name of the stage.
     type: str
     required: true
-    choices: [validate, discover, fabric, reachability, platform, tuning, operators, network, virtual_functions, host, bandwidth, compare, training]
+    choices:
+      [validate, discover, fabric, reachability, platform, tuning, operators, network, virtual_functions, host, bandwidth, collectives, compare, training]
   fabrics:
     description: The variable C(rdma_fabrics).
     type: raw

@@ -9,6 +9,7 @@ import typing
 from .._model.explanation import Explanation
 from . import explained_frame as frame
 from .bandwidth import explained as bandwidth
+from .collectives import explained as collectives
 from .compare import explained as compare
 from .discover import explained as discover
 from .fabric import explained as fabric
@@ -35,6 +36,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     **virtual_functions.EXPLAINED,
     **host.EXPLAINED,
     **bandwidth.EXPLAINED,
+    **collectives.EXPLAINED,
     **compare.EXPLAINED,
     **training.EXPLAINED,
     **job.EXPLAINED,

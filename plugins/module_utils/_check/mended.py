@@ -20,6 +20,7 @@ _BY: typing.Mapping[str, typing.Tuple[str, ...]] = {
     "virtual_functions": _MADE,
     "host": (*_MADE, "host"),
     "bandwidth": _ALL,
+    "collectives": _ALL,
     "compare": _ALL,
     "training": _ALL,
 }
@@ -39,6 +40,7 @@ NEVER = (
     "virtual_functions.node",
     "bandwidth.cleanup",
     "bandwidth.link",
+    "collectives.cleanup",
 )
 #: where they fail, what is there contradicts the intent, or the API server has said no; unknown, they may wait for what would be made
 KNOWN = (

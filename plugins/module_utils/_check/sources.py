@@ -194,6 +194,16 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         # only where runs are kept
         "earlier": OfCluster("bandwidth", "earlier"),
     },
+    "collectives": {
+        "nodes": NODES,
+        # only where the intent asks for collectives
+        "collectives": OfCluster("collectives", "collectives"),
+        "bandwidth": OfCluster("bandwidth", "bandwidth"),
+        "hcas": HCAS,
+        "subnets": SUBNETS,
+        "topologies": TOPOLOGIES,
+        "tunings": TUNING,
+    },
     "compare": {"bandwidth": OfCluster("bandwidth", "fabrics")},
     "training": {"log": OfCluster("nccl_log", "log"), "pods": OfCluster("job_pods", "pods"), "hcas": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
     "teardown": {
@@ -222,6 +232,7 @@ CHANGES: typing.Dict[str, typing.Tuple[Source, ...]] = {
     "virtual_functions": (OfCluster("vf_pods", "changes"),),
     "host": (OfNodes("containerd", key="changes"), OfCluster("cluster_policy", "changes")),
     "bandwidth": (OfCluster("bandwidth", "changes"),),
+    "collectives": (OfCluster("collectives", "changes"),),
 }
 
 

@@ -12,6 +12,7 @@ import typing
 from .._model.findings import Finding
 from .._model.intent import Intent
 from .bandwidth import check as bandwidth
+from .collectives import check as collectives
 from .compare import check as compare
 from .discover import check as discover
 from .fabric import check as fabric
@@ -40,6 +41,7 @@ TABLE: typing.Dict[str, typing.Tuple[typing.Any, Check]] = {
     "virtual_functions": (virtual_functions.Facts, virtual_functions.check),
     "host": (host.Facts, host.check),
     "bandwidth": (bandwidth.Facts, bandwidth.check),
+    "collectives": (collectives.Facts, collectives.check),
     "compare": (compare.Facts, compare.check),
     "training": (training.Facts, training.check),
 }

@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is wanted of collectives over a fabric, and one run of one of them. Bandwidths of collectives in GB/s, sizes in bytes, times in seconds."""
+"""What is wanted of collectives over a fabric, one run of one of them, and what runs showed. Bandwidths in GB/s, sizes in bytes, times in seconds."""
 
 from __future__ import annotations
 
 import dataclasses
 import typing
 
+from .boundary.devices import RdmaDevice
+from .boundary.form import Bound
+from .boundary.kubernetes import Subdomain
+from .boundary.numbers import Count, NumaNode, Rail, Seconds
+from .boundary.words import Word
+from .nccl import NcclLog
+from .nccl_tests import NcclTests
+
 #: programs of nccl-tests whose transport NCCL's log can prove
 TestName = typing.Literal["all_reduce", "all_gather", "reduce_scatter"]
-#: pods: one a node that stays for all runs; MPIJob: of the MPI operator, one for each run
-Launcher = typing.Literal["pods", "MPIJob"]
+#: collective, kind of the test, nodes and rail of a test
+TestKey = typing.Tuple[str, str, typing.Tuple[str, ...], typing.Optional[int]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,10 +52,8 @@ class Collectives:
     :ivar shared_memory: GPUs of a node may exchange data through the host's memory: there is neither NVLink nor PCIe between them that they may use
     :ivar share: of what the rails allow, that a run must reach; None takes that of published runs
     :ivar expected_busbw: floors of somebody's own
-    :ivar launcher: what starts the ranks
     :ivar program_folder: of the programs in the image
     :ivar gpu_resource: extended resource of the GPUs
-    :ivar namespace: of the pods; None takes that of the fabric's network
     :ivar seconds: after which a run is ended
     """
 
@@ -62,10 +68,8 @@ class Collectives:
     shared_memory: bool = False
     share: typing.Optional[float] = None
     expected_busbw: typing.Tuple[ExpectedBusbw, ...] = ()
-    launcher: Launcher = "pods"
     program_folder: str = "/opt/nccl-tests/build"
     gpu_resource: str = "nvidia.com/gpu"
-    namespace: typing.Optional[str] = None
     seconds: int = 300
 
 
@@ -84,3 +88,88 @@ class CollectiveRun:
     nodes: typing.Tuple[str, ...]
     by_rail: bool = False
     gpu: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class CollectiveHca:
+    """An HCA, or a function of one, that a pod got.
+
+    :ivar device: RDMA device, as the pod sees it
+    :ivar numa_node: None where sysfs names none
+    """
+
+    device: RdmaDevice
+    rail: Rail
+    numa_node: typing.Optional[NumaNode] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class CollectivePod:
+    """The pod of a node.
+
+    :ivar host: its host name up to the first dot, as NCCL writes it
+    :ivar hcas: that it got, each with its rail
+    :ivar error: why it can't be used
+    :ivar cause: kind of that error
+    """
+
+    ONCE = ("node",)
+
+    node: Subdomain
+    name: Subdomain = ""
+    host: Word = ""
+    hcas: typing.Annotated[typing.Tuple[CollectiveHca, ...], Bound("HCAs of a pod", 256)] = ()
+    error: str = ""
+    cause: Word = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class RanTest:
+    """A test that was made: of a group over all rails, or of one rail of a halving.
+
+    :ivar kind: of the group, or of the trial of a halving
+    :ivar rail: the only one; None: all rails
+    :ivar seconds: from its start to its last log
+    :ivar failure: kind of what ended it; empty where it ended by itself
+    :ivar evidence: the line that shows that
+    :ivar command: that started its ranks, and how it ended
+    :ivar figures: that the program printed; None where it printed none
+    :ivar log: of NCCL, of all ranks whose log could be read
+    """
+
+    test: TestName
+    kind: Word
+    nodes: typing.Tuple[Subdomain, ...]
+    rail: typing.Optional[Rail] = None
+    seconds: Seconds = 0.0
+    failure: Word = ""
+    evidence: str = ""
+    command: str = ""
+    figures: typing.Optional[NcclTests] = None
+    log: typing.Optional[NcclLog] = None
+
+    @property
+    def key(self) -> TestKey:
+        """Return by which a test is found again in its climb."""
+        return self.test, self.kind, self.nodes, self.rail
+
+
+@dataclasses.dataclass(frozen=True)
+class CollectivesFacts:
+    """Answer of rdma_collectives.
+
+    :ivar fabric: over which
+    :ivar runs: in the order in which they were begun
+    :ivar announced: tests of each kind of collective where all is proven, as it was said before the first of them
+    :ivar ended: why it ended before its last test; empty where it did not
+    :ivar leftovers: pods of an interrupted earlier run that were removed first
+    :ivar remaining: pods that could not be removed afterwards
+    """
+
+    fabric: str
+    pods: typing.Tuple[CollectivePod, ...] = ()
+    runs: typing.Tuple[RanTest, ...] = ()
+    announced: Count = 0
+    ended: str = ""
+    leftovers: typing.Tuple[str, ...] = ()
+    remaining: typing.Tuple[str, ...] = ()

@@ -29,6 +29,7 @@ STAGES = (
     "virtual_functions",
     "host",
     "bandwidth",
+    "collectives",
     "compare",
     "training",
 )

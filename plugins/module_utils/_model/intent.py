@@ -12,6 +12,7 @@ import typing
 
 from .bios import BiosWishes
 from .boundary.form import Bound
+from .collectives import Collectives
 from .comparison import Measure
 from .findings import Waiver
 from .firmware import FirmwareWishes
@@ -347,6 +348,7 @@ class ClusterIntent:
     :ivar mirror: of a disconnected site: registry and path below which each image and chart has its own name, or what takes the place of each source
     :ivar measures: figures of jobs and tests on the fabrics and on other networks, for stage compare
     :ivar training: what a job's log must prove; None when no job is asked for
+    :ivar collectives: what collectives must reach over the network; None when none is to be run
     """
 
     node_selector: typing.Dict[str, str] = dataclasses.field(default_factory=lambda: {"feature.node.kubernetes.io/network-sriov.capable": "true"})
@@ -365,6 +367,7 @@ class ClusterIntent:
     mirror: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     measures: typing.Tuple[Measure, ...] = ()
     training: typing.Optional[Training] = None
+    collectives: typing.Optional[Collectives] = None
 
 
 @dataclasses.dataclass(frozen=True)

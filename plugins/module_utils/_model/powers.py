@@ -96,7 +96,7 @@ POWERS: typing.Tuple[Power, ...] = (
     Power(
         MEASURING,
         "makes networks and pods in the namespace `linerate-measure`, which the file makes, and runs commands in them",
-        "stages `virtual_functions`, `host`, `bandwidth`, `compare`",
+        "stages `virtual_functions`, `host`, `bandwidth`, `collectives`, `compare`",
         ROOT,
         "The namespace admits any pod, since Pod Security knows no level with `IPC_LOCK` below `privileged`; and networks are CNI configuration."
         " On OpenShift SecurityContextConstraints decide on pods, and networks remain.",

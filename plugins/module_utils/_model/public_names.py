@@ -37,6 +37,7 @@ ROLE_VARIABLES: typing.Dict[str, str] = {
     "awx_wait": "bool",
     "bandwidth_parallel": "int",
     "bandwidth_pod_seconds": "int",
+    "collectives_pod_seconds": "int",
     "discover_kernel_arguments": "list",
     "discover_kinds": "list",
     "discover_netdevs": "list",

@@ -23,6 +23,10 @@ PENDING: typing.Final = "pending"
 OUTCOMES = {OPEN: "passed", CLOSED: "stopped here", PENDING: "waits for what would be made"}
 #: of a stage behind one that stopped, and of what is judged beside the stages
 NOT_RUN, NOT_PASSED = "not run", "not passed"
+#: of a stage that the intent does not ask for: its gate is open, and it has proven nothing
+UNASKED = "not asked for"
+#: the one finding of such a stage, which passes
+_UNASKED_BY = ("collectives.wanted",)
 
 #: goes up when a field of Record changes its meaning
 RECORD_SCHEMA = 2
@@ -68,6 +72,11 @@ class Record:
     error: typing.Optional[str] = None
     schema: int = RECORD_SCHEMA
 
+    @property
+    def is_unasked(self) -> bool:
+        """Whether the intent asks for nothing of the stage, so that it has looked at nothing."""
+        return tuple(item.finding.check for item in self.judged) in [(name,) for name in _UNASKED_BY] and self.judged[0].finding.status == PASS
+
     def closing(self) -> typing.Tuple[Finding, ...]:
         return Gate(self.gate == OPEN, self.judged).closing()
 
@@ -105,7 +114,7 @@ def describe(record: Record) -> typing.List[str]:
 
     A cause that many have is said once. Warnings of more than ``MOST_WARNINGS`` causes are one line: they close no gate.
     """
-    parts = [f"{number} {name}" for name, number in counts(record.judged).items() if number]
+    parts = [f"{number} {name}" for name, number in counts(record.judged).items() if number and not record.is_unasked]
     mode = " (check mode)" if record.check_mode else ""
     lines = [f"{record.stage}: {', '.join(parts) or 'nothing was checked'} - {outcome(record)}{mode}"]
     lines += [f"{'would be' if record.check_mode else 'changed'}: {change}" for change in record.changes[:MOST_CHANGES]]
@@ -125,6 +134,8 @@ def outcome(record: Record) -> str:
     """Return what came of a stage, or of what was judged beside the stages, as a reader is told it."""
     if record.closed_by:
         return NOT_RUN
+    if record.is_unasked:
+        return UNASKED
     if record.gate == CLOSED and record.stage not in STAGES:
         return NOT_PASSED
     return OUTCOMES[record.gate]

@@ -85,7 +85,9 @@ def _on_mirror(intent: Intent) -> Intent:
         return intent
     operator = dataclasses.replace(cluster.network_operator, repository=on_mirror(cluster.network_operator.repository, mirror))
     fabrics = tuple(dataclasses.replace(item, pods=dataclasses.replace(item.pods, image=on_mirror(item.pods.image, mirror))) for item in intent.fabrics)
-    return dataclasses.replace(intent, fabrics=fabrics, cluster=dataclasses.replace(cluster, network_operator=operator))
+    wanted = cluster.collectives
+    collectives = dataclasses.replace(wanted, image=on_mirror(wanted.image, mirror)) if wanted is not None else None
+    return dataclasses.replace(intent, fabrics=fabrics, cluster=dataclasses.replace(cluster, network_operator=operator, collectives=collectives))
 
 
 def _blanks(data: typing.Any, path: str) -> typing.Iterator[LoadError]:

@@ -51,6 +51,8 @@ def pulls(
     for fabric in intent.fabrics:
         if fabric.pods.image_pull_policy != "Never":
             made.image(ImageSeen(fabric.pods.image), f"pods of fabric {fabric.name}")
+    if intent.cluster.collectives is not None:
+        made.image(ImageSeen(intent.cluster.collectives.image), "pods of stage collectives")
     for variable, image in named.items():
         if image:
             made.image(ImageSeen(image), variable)

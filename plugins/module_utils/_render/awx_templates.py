@@ -30,6 +30,7 @@ STAGES: typing.Tuple[Template, ...] = (
     Template("stage virtual_functions", "virtual_functions", "Compares what node, operator and kubelet say of the virtual functions"),
     Template("stage host", "host", "Proves what jobs need beside the network: locked and registered memory", survey=_MAKES),
     Template("stage bandwidth", "bandwidth", "Measures RDMA between pods against a floor. Fills the links"),
+    Template("stage collectives", "collectives", "Runs collectives of NCCL on the GPUs of all nodes, if the intent asks for them. Fills the links"),
     Template("stage compare", "compare", "Compares the networks that a training job could get, by figures"),
     Template("stage training", "training", "Reads the transport of every channel of a training job from its log"),
 )

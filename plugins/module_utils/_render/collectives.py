@@ -1,65 +1,56 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A run of nccl-tests over a fabric: what its ranks are started with, and the objects that they run in.
+"""A run of nccl-tests over a fabric: the command of its ranks, and the pods that they run in.
 
-One interface for two launchers. Both run the same words (``ranks_command``) with the same environment; they differ in who starts the ranks on the nodes:
-
-- pods: a pod for each node, which stays for all runs. A fabric that is being accepted has no Kubeflow yet, and hundreds of groups would each wait for pods to
-  be scheduled and started. Who runs them owns them, as stage bandwidth owns its pods.
-- MPIJob (kubeflow.org/v2beta1): for clusters where GPUs are given out by a queue alone. Its pods come and go with each run, and its image needs sshd.
-
-A TrainJob would be a third: it starts the same mpirun by a runtime of its own, needs one more operator, and adds nothing to the proof.
-[src kubeflow/mpi-operator v0.6 pkg/apis/kubeflow/v2beta1; NVIDIA/nccl-tests v2.19.6 src/common.cu]
+A pod for each node stays for all runs: hundreds of groups would each wait for pods to be scheduled and started, and a fabric that is being accepted has
+neither Kubeflow nor the MPI operator yet. nccl-tests has ranks in several pods only with MPI. mpirun runs in the pod of the first node. It starts its daemon in
+each other pod by a program in the place of ssh (``AGENT_SCRIPT``), which leaves a request in its pod. The collection has a connection to each pod, reads the
+request and runs the daemon there. So the pods need no sshd, no keys, no names in the DNS and no right in the API server.
+[src open-mpi v4.1 orte/mca/plm/rsh/plm_rsh_module.c; NVIDIA/nccl-tests v2.19.6 src/common.cu]
 """
 
 from __future__ import annotations
 
+import hashlib
 import typing
 
 from .._model.collectives import CollectiveRun, Collectives
 from .._model.intent import ClusterIntent, Fabric
-from .._model.mirror import on_mirror
 from .._model.operand import operand
 from .._model.profiles import attachment_name, is_infiniband, resource_of, traits
 from . import job_start
-from .names import MANAGED_BY, Object, RenderError, labels, object_name
+from .names import Object, RenderError, labels, object_name
 
 Command = typing.Tuple[str, ...]
 
 CONTAINER = "collectives"
-RUN_NAME_LABEL = "linerate.rdma/collective"
 #: folder of NCCL's logs in each pod: one file for each process, since lines of several in one stream tear each other
 LOG_FOLDER = "/tmp/nccl"
-#: what mpirun starts in the place of ssh, with a host and the words to run there: pods have no sshd and no keys, and whoever holds a shell in each of them
-#: puts it there and hands the words over. An MPIJob brings its own
-AGENT = f"{LOG_FOLDER}/agent"
+#: of the programs that mpirun starts in the place of ssh: one for each run, beside its requests
+AGENT_FOLDER = "/tmp/nccl/agents"
+#: seconds that such a program waits until its request is answered
+AGENT_LIMIT = 120
+#: bytes of the logs of a pod that are read at once, and pieces of these at most: some thousand lines for each of its ranks
+LOG_PIECE, MOST_PIECES = 2 << 20, 16
+AGENT_SCRIPT = f"""#!/bin/sh
+host=$1
+shift
+ask=$0.$$
+printf '%s\\n%s\\n' "$host" "$*" > "$ask.new" && mv "$ask.new" "$ask.ask" || exit 1
+waited=0
+while [ ! -s "$ask.done" ]; do
+  [ "$waited" -lt {AGENT_LIMIT} ] || exit 1
+  waited=$((waited + 1))
+  sleep 1
+done
+exit "$(cat "$ask.done")"
+"""
+#: characters of a host name
+_MOST_HOST = 63
 #: smallest message of a run, in bytes
 _LEAST_BYTES = 1 << 30
-_MPI = "kubeflow.org/v2beta1"
-
-
-class Launch(typing.NamedTuple):
-    """How a run is started.
-
-    :ivar objects: to apply
-    :ivar command: to run in the pod of the first node once all of them are ready; None where an object's own controller starts it
-    """
-
-    objects: typing.Tuple[Object, ...]
-    command: typing.Optional[Command]
-
-
-def render_run(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str = "") -> Launch:
-    """Return how a run is started.
-
-    :param owner: run of the collection that owns the pods
-    :raises RenderError: a run that can't be meant
-    """
-    _refuse(run, wanted)
-    if wanted.launcher == "pods":
-        pods = tuple(render_pod(node, wanted, fabric, cluster, owner) for node in run.nodes)
-        return Launch(pods, mpirun(run, wanted, fabric, cluster, tuple(pod_name(fabric, node) for node in run.nodes)))
-    return Launch((_mpi_job(run, wanted, fabric, cluster),), None)
+#: seconds that a pod lives at most
+LIFETIME_SECONDS = 14400
 
 
 def _refuse(run: CollectiveRun, wanted: Collectives) -> None:
@@ -116,22 +107,71 @@ def ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric, clust
     )
     if len(run.nodes) < 2:
         return test
-    return job_start.start(resource_of(fabric, cluster) or attachment_name(fabric), not is_infiniband(fabric), test)
+    _sh, _option, script, name, *words = job_start.start(resource_of(fabric, cluster) or attachment_name(fabric), not is_infiniband(fabric), test)
+    return ("sh", "-c", 'script=$(printf %b "$1"); shift; eval "$script"', name, _on_one_line(script), *words)
 
 
-def mpirun(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, hosts: typing.Sequence[str] = ()) -> Command:
+def agent_path(run: CollectiveRun) -> str:
+    """Return the path of the program that stands in for ssh in a run; its requests are beside it."""
+    return f"{AGENT_FOLDER}/{object_name(run.name)}"
+
+
+def place_agent(run: CollectiveRun) -> Command:
+    """Return the command that writes this program into the pod of the first node."""
+    script = 'mkdir -p "$1" && printf %b "$2" > "$3" && chmod 755 "$3"'
+    return "sh", "-c", script, "agent", AGENT_FOLDER, _on_one_line(AGENT_SCRIPT), agent_path(run)
+
+
+def _on_one_line(script: str) -> str:
+    """Return a script as ``printf %b`` reads it: commands go to a pod in lines."""
+    return script.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def take_requests(run: CollectiveRun) -> Command:
+    """Return the command that prints the open requests, each once: the line ``ask NUMBER``, the host, and the words to run there."""
+    script = 'for ask in "$1".*.ask; do [ -e "$ask" ] || continue; rest=${ask%.ask}; echo "ask ${rest##*.}"; cat "$ask"; mv "$ask" "$rest.taken"; done'
+    return "sh", "-c", script, "agent", agent_path(run)
+
+
+def answer_request(run: CollectiveRun, number: int, code: int) -> Command:
+    """Return the command that answers a request with the exit code of its daemon."""
+    return "sh", "-c", 'echo "$1" > "$2"', "agent", str(code), f"{agent_path(run)}.{number}.done"
+
+
+def start_daemon(words: str) -> Command:
+    """Return the command that runs the words of a request, as the shell behind ssh would."""
+    return "timeout", "-k", "5", str(AGENT_LIMIT), "sh", "-c", operand(words, "words of a daemon")
+
+
+def read_logs(run: CollectiveRun, piece: int) -> Command:
+    """Return the command that prints a piece of the logs of NCCL of a run in a pod.
+
+    :param piece: its number, from 0 on
+    """
+    script = 'cat "$1".* 2> /dev/null | tail -c +"$2" | head -c "$3"'
+    return "sh", "-c", script, "logs", f"{LOG_FOLDER}/{object_name(run.name)}", str(piece * LOG_PIECE + 1), str(LOG_PIECE)
+
+
+def remove_logs(run: CollectiveRun) -> Command:
+    """Return the command that removes the logs of NCCL of a run in a pod, so that all runs together fill no volume."""
+    return "sh", "-c", 'rm -f "$1".*', "logs", f"{LOG_FOLDER}/{object_name(run.name)}"
+
+
+def mpirun(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, hosts: typing.Sequence[str]) -> Command:
     """Return the words that start all ranks: those of a node follow each other, so that rank modulo GPUs is the number of the GPU.
 
-    :param hosts: of the nodes, in their order; none where a file of hosts is there (MPIJob)
+    :param hosts: of the pods of the nodes, in their order
+    :raises RenderError: a run that can't be meant
     """
+    _refuse(run, wanted)
     each = wanted.gpus_per_node if run.gpu is None else 1
-    places: Command = ()
-    if hosts:
-        named = ",".join(f"{operand(host, 'host of a rank')}:{each}" for host in hosts)
-        places = ("--host", named, "--mca", "plm_rsh_agent", AGENT)
+    named = ",".join(f"{operand(host, 'host of a rank')}:{each}" for host in hosts)
+    # the first pod asks for all others itself: the daemons have nobody to ask
+    places = ("--host", named, "--mca", "plm_rsh_agent", agent_path(run), "--mca", "plm_rsh_no_tree_spawn", "1")
     variables = [word for name, value in environment(run, wanted).items() for word in ("-x", f"{name}={value}")]
     return (
-        *("mpirun", "--allow-run-as-root", "-np", str(each * len(run.nodes)), *places, "--map-by", f"ppr:{each}:node", "--bind-to", "none"),
+        *("timeout", "-k", "10", str(wanted.seconds), "mpirun", "--allow-run-as-root", "-np", str(each * len(run.nodes)), *places),
+        *("--map-by", f"ppr:{each}:node", "--bind-to", "none"),
         # MPI only counts the ranks here: over TCP, and on the pods' own interface
         *("--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0"),
         *(*variables, *ranks_command(run, wanted, fabric, cluster)),
@@ -143,69 +183,32 @@ def pod_name(fabric: Fabric, node: str) -> str:
     return object_name("linerate", "collectives", fabric.name, node)
 
 
+def host_name(node: str) -> str:
+    """Return the host name of the pod of a node: NCCL and mpirun cut one at its first dot, and Kubernetes at 63 characters, by which two would be one."""
+    name = object_name(node).replace(".", "-")
+    if len(name) <= _MOST_HOST and name == node:
+        return name
+    return f"{name[: _MOST_HOST - 9].strip('-')}-{hashlib.sha256(node.encode()).hexdigest()[:8]}"
+
+
 def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str = "") -> Object:
     """Return the pod of a node, which waits for what is run in it."""
-    template = _template(wanted, fabric, cluster, ["sleep", "infinity"], owner)
+    template = _template(wanted, fabric, cluster, owner)
     place = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     template["spec"].update(
         {
             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [place]}}},
-            "activeDeadlineSeconds": 14400,
+            "activeDeadlineSeconds": LIFETIME_SECONDS,
             "restartPolicy": "Never",
+            "hostname": host_name(node),
             "terminationGracePeriodSeconds": 1,
         }
     )
-    metadata = {"name": pod_name(fabric, node), "namespace": _namespace(wanted, fabric), **template["metadata"]}
+    metadata = {"name": pod_name(fabric, node), "namespace": fabric.network.namespace, **template["metadata"]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
-def _mpi_job(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent) -> Object:
-    name = object_name("linerate", run.name)
-    workers = _template(wanted, fabric, cluster, ["/usr/sbin/sshd", "-De"])
-    workers["metadata"]["labels"][RUN_NAME_LABEL] = name
-    term = {"labelSelector": {"matchLabels": {RUN_NAME_LABEL: name}}, "topologyKey": "kubernetes.io/hostname"}
-    nodes = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": list(run.nodes)}]}
-    workers["spec"]["affinity"] = {
-        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
-        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [nodes]}},
-    }
-    launcher = {
-        "metadata": {"labels": {**MANAGED_BY, RUN_NAME_LABEL: name}},
-        "spec": {
-            "automountServiceAccountToken": False,
-            "containers": [
-                {
-                    "name": "launcher",
-                    "image": on_mirror(wanted.image, cluster.mirror),
-                    "command": list(mpirun(run, wanted, fabric, cluster)),
-                    "resources": {kind: {"cpu": "1", "memory": "1Gi"} for kind in ("requests", "limits")},
-                }
-            ],
-        },
-    }
-    return {
-        "apiVersion": _MPI,
-        "kind": "MPIJob",
-        "metadata": {"name": name, "namespace": _namespace(wanted, fabric), "labels": {**labels(fabric.name), RUN_NAME_LABEL: name}},
-        "spec": {
-            "slotsPerWorker": wanted.gpus_per_node if run.gpu is None else 1,
-            # ranks would wait for workers that are not there
-            "launcherCreationPolicy": "WaitForWorkersReady",
-            # a run that failed is a result; and NCCL's logs are in the workers, until somebody has read them
-            "runPolicy": {"cleanPodPolicy": "None", "backoffLimit": 0, "activeDeadlineSeconds": wanted.seconds + 600},
-            "mpiReplicaSpecs": {
-                "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": launcher},
-                "Worker": {"replicas": len(run.nodes), "restartPolicy": "Never", "template": workers},
-            },
-        },
-    }
-
-
-def _namespace(wanted: Collectives, fabric: Fabric) -> str:
-    return wanted.namespace or fabric.network.namespace
-
-
-def _template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, command: typing.List[str], owner: str = "") -> Object:
+def _template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str) -> Object:
     """A pod with all GPUs of a node and an interface on each rail. Requests equal limits (QoS class Guaranteed); nothing is privileged."""
     count, device = fabric.select.hcas_per_node, resource_of(fabric, cluster)
     amounts = {"cpu": wanted.cpu, "memory": wanted.memory, wanted.gpu_resource: str(wanted.gpus_per_node)}
@@ -214,8 +217,9 @@ def _template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, comma
         amounts[device] = "1" if traits(fabric).shared else str(count)
     container: Object = {
         "name": CONTAINER,
-        "image": on_mirror(wanted.image, cluster.mirror),
-        "command": command,
+        "image": wanted.image,
+        "imagePullPolicy": fabric.pods.image_pull_policy,
+        "command": ["sleep", "infinity"],
         "resources": {"requests": dict(amounts), "limits": dict(amounts)},
         "volumeMounts": [{"name": "shared-memory", "mountPath": "/dev/shm"}, {"name": "logs", "mountPath": LOG_FOLDER}],
         "securityContext": {

@@ -13,6 +13,8 @@ import typing
 
 from .._check.bandwidth import check as bandwidth
 from .._check.bandwidth.pairs import subject_of
+from .._check.collectives import check as collectives
+from .._check.collectives.course import GroupFigure
 from .._check.compare import check as compare
 from .._check.discover import check as discover
 from .._check.fabric import check as fabric
@@ -135,6 +137,15 @@ def compared(record: Record, facts: Seen) -> typing.Tuple[compare.Compared, ...]
     """
     loaded = _load(record, facts, ("bandwidth",))
     return compare.compared(*loaded) if loaded is not None else ()
+
+
+def collective_figures(record: typing.Optional[Record], facts: Seen) -> typing.Tuple[GroupFigure, ...]:
+    """Return what stage collectives has proven, group by group; nothing when it did not come so far.
+
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, facts, ("nodes", "collectives", "bandwidth", "hcas", "subnets", "topologies"))
+    return collectives.figures_of(*loaded) if loaded is not None else ()
 
 
 def held(record: typing.Optional[Record], facts: Seen) -> typing.Optional[typing.Tuple[Intent, bandwidth.Facts]]:

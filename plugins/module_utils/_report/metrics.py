@@ -14,6 +14,7 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.escape import label_names, label_value
+from .exhibits import Undrawable, collective_figures
 from .text import short
 from .verdict import Report
 
@@ -64,6 +65,21 @@ def _families(report: Report) -> typing.Iterator[Family]:
     pairs, figures = _bandwidth(report)
     yield Family("linerate_rdma_pairs", "gauge", "", "Measurements of bandwidth of a rail, or between rails, by whether there is a figure.", pairs)
     yield Family("linerate_rdma_bandwidth_bits_per_second", "gauge", "bits_per_second", "Average bandwidth of the pairs of a rail, or between rails.", figures)
+    proven = _collectives(report)
+    yield Family("linerate_rdma_collective_bytes_per_second", "gauge", "bytes_per_second", "Bus bandwidth of groups whose transport is proven.", proven)
+
+
+def _collectives(report: Report) -> Samples:
+    """Return the slowest and the fastest group of each step of each collective; nothing where the stage has no facts that load."""
+    try:
+        found = collective_figures(report.records.get("collectives"), report.seen)
+    except (RdmaError, Undrawable):
+        return []
+    groups: typing.Dict[typing.Tuple[str, str], typing.List[float]] = {}
+    for item in found:
+        groups.setdefault((item.collective, item.kind), []).append(item.bus_gbs)
+    labelled = [({"collective": name, "step": kind}, values) for (name, kind), values in groups.items()]
+    return [({**labels, "figure": which}, 1e9 * of(values)) for labels, values in labelled for which, of in (("lowest", min), ("best", max))]
 
 
 def _named(report: Report) -> typing.Dict[str, str]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import typing
 
 from .._check.sources import SOURCES, OfCluster
-from .._model.records import CLOSED, NOT_RUN, OUTCOMES, PENDING, Record
+from .._model.records import CLOSED, NOT_RUN, OUTCOMES, PENDING, UNASKED, Record
+from . import collective_figures as collectives
 from . import comparisons, drawing, grid, link_errors, node_page, nodes, operators, plans
 from . import trends as over_time
 from .data import record_path
-from .exhibits import Charts, Undrawable, charts, compared, errors_over_runs, fleet, matrices, over_runs, plan
+from .exhibits import Charts, Undrawable, charts, collective_figures, compared, errors_over_runs, fleet, matrices, over_runs, plan
 from .listing import LABELS, MOST_GROUPS, closing_groups, groups, listing, next_steps, passed
 from .markup import Html, document, element, join
 from .seen import Seen
@@ -86,11 +87,15 @@ def _strip(report: Report, with_nodes: bool) -> Html:
     """All stages on one line, and the nodes; each leads to its section."""
     chips = []
     for stage in report.stages:
-        words = (element("span", stage.name.replace("_", " ")), element("small", _STATE_WORDS[stage.state]))
+        words = (element("span", stage.name.replace("_", " ")), element("small", _outcome(stage)))
         chips.append(element("li", element("a", *words, href=f"#{stage.name}"), class_=stage.state))
     if with_nodes:
         chips.append(element("li", element("a", element("span", "nodes"), element("small", "sheets and groups"), href="#nodes")))
     return element("nav", element("ol", *chips), aria_label="Stages")
+
+
+def _outcome(stage: StageReport) -> str:
+    return UNASKED if stage.record is not None and stage.record.is_unasked else _STATE_WORDS[stage.state]
 
 
 def _charts(report: Report, seen: Seen) -> Charts:
@@ -223,7 +228,7 @@ def _changes(report: Report) -> typing.Optional[Html]:
 def _stage(stage: StageReport, report: Report, seen: Seen, known: Charts) -> Html:
     record = stage.record
     seconds = "" if stage.seconds is None else f", {stage.seconds:.1f} s"
-    title = element("h2", stage.name.replace("_", " "), " ", element("span", f"{_STATE_WORDS[stage.state]}{seconds}", class_="state"))
+    title = element("h2", stage.name.replace("_", " "), " ", element("span", f"{_outcome(stage)}{seconds}", class_="state"))
     if record is None:
         return element("section", title, element("p", stage.note), id=stage.name, class_=f"card stage {stage.state}")
     # pictures first where all is well; else the words that say what is not
@@ -260,6 +265,8 @@ def _figures(stage: StageReport, report: Report, seen: Seen, known: Charts) -> t
         if stage.name == "bandwidth":
             found, runs = over_runs(stage.record, seen)
             yield from [over_time.figure(found, runs)] if found else []
+        proven = collective_figures(stage.record, seen) if stage.name == "collectives" else ()
+        yield from [collectives.figure(proven)] if proven else []
         yield from map(comparisons.figure, compared(stage.record, seen) if stage.name == "compare" else ())
     except Undrawable as error:
         yield element("p", str(error), class_="more")

@@ -12,7 +12,8 @@ import statistics
 import typing
 
 from .._check.bandwidth import check as bandwidth
-from .exhibits import Undrawable, fleet, held
+from .._check.collectives.course import GroupFigure
+from .exhibits import Undrawable, collective_figures, fleet, held
 from .markup import Html, document, element
 from .verdict import Report, UsedWaiver
 
@@ -101,7 +102,9 @@ def render_signature(report: Report, evidence: Evidence) -> str:
         f"Acceptance of run {report.run}",
         _STYLE,
         element("header", element("p", "Acceptance of an RDMA network"), element("p", f"run {report.run}")),
-        element("main", *_verdict(report), _who(report, evidence), *_figures(report), *_waivers(report), *_versions(report), *_sums(evidence)),
+        element(
+            "main", *_verdict(report), _who(report, evidence), *_figures(report), *_collectives(report), *_waivers(report), *_versions(report), *_sums(evidence)
+        ),
         _fields(evidence),
         dark=False,
     )
@@ -136,14 +139,14 @@ def _verdict(report: Report) -> typing.Iterator[Html]:
 def _who(report: Report, evidence: Evidence) -> Html:
     records = report.records.values()
     begun, ended = min((record.started for record in records), default=""), max((record.finished for record in records), default="")
-    stages = sum(stage.state == "open" for stage in report.stages)
+    stages = sum(stage.state == "open" for stage in report.asked)
     rows = [
         ("Customer", evidence.customer),
         ("Cluster", evidence.cluster),
         ("Contractor", evidence.contractor),
         ("Nodes", str(evidence.nodes)),
         ("Measured", _time(begun, ended)),
-        ("Stages proven", f"{stages} of {len(report.stages)}"),
+        ("Stages proven", f"{stages} of {len(report.asked)}"),
     ]
     return element("dl", *[_row(name, value) for name, value in rows])
 
@@ -180,6 +183,27 @@ def _figure(item: Figures) -> Html:
         floor = f"{floor} to {_gbps(max(item.floors))}"
     cells = [element("td", text) for text in (f"{len(item.figures)} of {item.pairs}", *values, floor)]
     return element("tr", element("th", _short(item.fabric, _MOST_IN_TABLE), scope="row"), *cells)
+
+
+def _collectives(report: Report) -> typing.Iterator[Html]:
+    """Return the proven figures of each step of each collective; nothing where none was asked for, or none is proven."""
+    try:
+        found = collective_figures(report.records.get("collectives"), report.seen)
+    except Undrawable:
+        return
+    groups: typing.Dict[typing.Tuple[str, str], typing.List[GroupFigure]] = {}
+    for item in found:
+        groups.setdefault((item.collective, item.kind), []).append(item)
+    if not groups:
+        return
+    yield element("h2", "Collectives that are proven, GB/s")
+    rows = []
+    for (name, kind), items in groups.items():
+        floors = [item.floor_gbs for item in items if item.floor_gbs is not None]
+        values = [len(items), _gbps(min(item.bus_gbs for item in items)), _gbps(max(item.bus_gbs for item in items)), _gbps(max(floors)) if floors else "-"]
+        rows.append(element("tr", element("th", f"{name}, {kind}", scope="row"), *[element("td", str(value)) for value in values]))
+    head = element("tr", *[element("th", name, scope="col") for name in ("Step", "Groups", "Lowest", "Best", "Floor")])
+    yield element("table", element("thead", head), element("tbody", *rows))
 
 
 def _gbps(value: float) -> str:

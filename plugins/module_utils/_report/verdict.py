@@ -121,7 +121,7 @@ class Report:
 
     @functools.cached_property
     def counts(self) -> typing.Dict[str, int]:
-        return {name: sum(stage.counts[name] for stage in self.stages) for name in counts(())}
+        return {name: sum(stage.counts[name] for stage in self.asked) for name in counts(())}
 
     @functools.cached_property
     def seen(self) -> Seen:
@@ -132,6 +132,11 @@ class Report:
     def records(self) -> typing.Dict[str, Record]:
         """Of this run, by stage."""
         return {stage.name: stage.record for stage in self.stages if stage.record}
+
+    @property
+    def asked(self) -> typing.Tuple[StageReport, ...]:
+        """Return the stages without those that the intent does not ask for."""
+        return tuple(stage for stage in self.stages if stage.record is None or not stage.record.is_unasked)
 
     @property
     def seconds(self) -> float:
@@ -283,7 +288,7 @@ def _idle(waiver: Waiver, idle: typing.Iterable[str]) -> typing.Tuple[str, ...]:
 def _summary(report: Report) -> str:
     if report.green:
         number = report.counts
-        words = [f"{len(report.stages)} stages", f"{number['pass']} findings pass"]
+        words = [f"{len(report.asked)} stages", f"{number['pass']} findings pass"]
         words += [f"{number['warn']} warn"] if number["warn"] else []
         return f"{report.verdict} - {', '.join(words)}"
     if report.check_mode:

@@ -35,12 +35,15 @@ from .._parse.pods.failure import Failure, classify
 from .._plan.observed import Rails
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY, RUN_LABEL
-from .._render.pods import CONTAINER, LIFETIME_SECONDS, pod, pod_name
+from .._render.pods import CONTAINER, LIFETIME_SECONDS, pod
 from .finalizers import take_off
 from .two_ends import failure_of
 from .watch import Change, WatchFeed
 
 Say = typing.Callable[[str], None]
+
+#: a pod with its resource, which is empty where it is not known
+PodOfNode = typing.Tuple[RdmaPod, Resource]
 
 SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), FABRIC_LABEL])
 #: seconds of the look into a pod, at least
@@ -202,6 +205,8 @@ class Pods:
         #: one thread asks for all whether the API server is back, and when it last was
         self._asking = threading.Lock()
         self._answered = 0.0
+        #: names of pods of all rails of a node that were ready
+        self._whole: typing.Set[str] = set()
         #: why a pod is ready no more that was, by its name; and where that is heard
         self._gone: typing.Dict[str, str] = {}
         self._heard: typing.Optional[WatchFeed] = None
@@ -232,11 +237,15 @@ class Pods:
                 error = lacking(wanted, name, known)
                 pods += [RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail) for rail in fabric_rails(fabric)]
         pods += self._draw(pool, fabric, {name: number for name, number in offered.items() if number}, seconds)
+        self._listen()
+        return tuple(pods)
+
+    def _listen(self) -> None:
+        """Begin to hear which pods are lost, once."""
         if self._heard is None:
             self._heard = self._feed()
             self._heard.start()
             threading.Thread(target=self._hear, args=(self._heard,), daemon=True).start()
-        return tuple(pods)
 
     def _feed(self) -> WatchFeed:
         """News of pods. In other namespaces tenants give names and labels as they like."""
@@ -255,7 +264,7 @@ class Pods:
                 if not self._is_ours(item):
                     continue
                 name, detail = name_of(item), _lost(item, change is not None and change.action == "drop")
-                if detail and name in self._shells:
+                if detail and (name in self._shells or name in self._whole):
                     self._gone[name] = detail
                 elif not detail:
                     self._gone.pop(name, None)
@@ -316,11 +325,28 @@ class Pods:
         error = f"none of the {len(pods)} virtual functions that pods got there is of rail {rail}, HCA {of or 'not known'}"
         return RdmaPod(fabric.name, node, "", fabric.network.namespace, error=error, rail=rail, cause="rail")
 
+    def start_whole(self, pool: concurrent.futures.Executor, fabric: Fabric, wanted: typing.Mapping[str, Resource]) -> typing.List[PodOfNode]:
+        """Start a pod on each node that takes all of its rails; return each with its resource, or with the reason why it can't be used.
+
+        :param wanted: the pod of each node
+        """
+        refusal = self._plan.refused.get(fabric.name)
+        if refusal is not None:
+            return [(RdmaPod(fabric.name, node, "", NAMESPACE, error=refusal.text, cause=refusal.cause), {}) for node in wanted]
+        made = list(pool.map(lambda node: self._create_as(fabric, node, wanted[node]), wanted))
+        ready = self._await_ready([item for item in made if not item.error])
+        self._whole.update(name for name, (item, _found) in ready.items() if not item.error)
+        self._listen()
+        return [ready.get(item.name, (item, {})) for item in made]
+
     def _create(self, fabric: Fabric, node: str, number: int, seconds: float) -> RdmaPod:
-        """Make a pod. What an API server that is away says of it counts only when it does not come back in ``pod_seconds``."""
-        result = RdmaPod(fabric.name, node, pod_name(fabric.name, node, number), fabric.network.namespace)
+        """Make a pod of one rail."""
         lifetime = max(LIFETIME_SECONDS, int(seconds + self._plan.pod_seconds))
-        wanted = pod(fabric, self._plan.cluster, node, number, self._plan.run, lifetime)
+        return self._create_as(fabric, node, pod(fabric, self._plan.cluster, node, number, self._plan.run, lifetime))
+
+    def _create_as(self, fabric: Fabric, node: str, wanted: Resource) -> RdmaPod:
+        """Make a pod. What an API server that is away says of it counts only when it does not come back in ``pod_seconds``."""
+        result = RdmaPod(fabric.name, node, name_of(wanted), fabric.network.namespace)
         end, lost = self._clock() + self._plan.pod_seconds, False
         while True:
             try:

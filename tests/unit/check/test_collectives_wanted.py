@@ -24,7 +24,7 @@ def of(**more: typing.Any) -> Collectives:
 
 def test_the_least_that_is_asked_for_has_no_mistake() -> None:
     wanted = of()
-    assert find_mistakes(wanted, FABRICS) == () and wanted.tests == ("all_reduce",) and wanted.share is None and wanted.launcher == "pods"
+    assert find_mistakes(wanted, FABRICS) == () and wanted.tests == ("all_reduce",) and wanted.share is None
     fabric = pick_fabric(wanted, FABRICS)
     assert fabric is not None and fabric.name == "compute"
 
@@ -38,7 +38,7 @@ def test_a_floor_of_ones_own_is_loaded() -> None:
     "wrong",
     [
         {"tests": ["alltoall"]},
-        {"launcher": "TrainJob"},
+        {"launcher": "MPIJob"},
         {"expected_busbw": [{"test": "all_reduce", "gbs": 240}]},
         {"expected_busbw": [{"gbs": 240, "reason": "a b"}]},
         {"busbw": 400},

@@ -33,13 +33,13 @@ TABLE: typing.Dict[str, str] = {
         suspect; PoolPlan limit blockers; PortGrowth why; RdmaPod error binding; Reported reason parts; Roll error others; RollPlan limit refusal shape;
         RoundPlan why; SeenCapabilities unread error; SeenErrors error; SeenForwarding error; SeenManagers error; SeenSubnet error; SeenTopology error;
         ServiceVersion reason message requirements; SlowPort could_be; Status status message reason; Stay subject why remedy; Subscription troubles;
-        UntrustedNamespace why; Wider why commands;
+        UntrustedNamespace why; Wider why commands; CollectivePod error; CollectivesFacts ended leftovers remaining; RanTest evidence command; Request words;
         SyncNode detail remedy matched; TrainingPod error; TuningSet refusal remedy; UnreadNode why; Workload lost; Bios refused; Catalog state message""",
     "names of the inventory and of the intent, which are the admin's: stage validate holds those of the intent against their forms": """
         AppliedObject fabric; ArchiveFacts place; CountedPair fabric client server node; EarlierPair fabric client server; FabricBandwidth fabric; Facts nodes
         hcas subnets topologies functions neighbours clocks by_pods platforms runtimes bioses firmware before plan servers pings stopped tunings
         kernel_settings variables held images mistyped origins inventory_error;
-        LayerEnd node; LintFacts held; MemlockProof fabric; NodeOutcome node; NodePlan node; NodeStep node; PairLayers
+        CollectivesFacts fabric; LayerEnd node; LintFacts held; MemlockProof fabric; NodeOutcome node; NodePlan node; NodeStep node; PairLayers
         fabric client server; PairResult fabric client server; PoolPlan nodes; RdmaPod fabric node; RoundPlan fabric; SyncNode fabric node; TuningSet nodes;
         Folder path; Address base query; Challenge realm service scope; Login basic token; JobNeeds kind queue; ImageSeen name; ImageReference repository host
         version""",

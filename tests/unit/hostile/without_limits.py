@@ -21,6 +21,7 @@ TABLE: typing.Dict[str, str] = {
     "what the collection itself has planned, counted, timed or written, of fields that have their limits": """
         BandwidthFacts pods pairs leftovers remaining plans layers counted; CountedPair ports; CoverPlan tests directions covered unused between_rails; Earlier
         runs unread pairs; EarlierPair figures; LayerStep commands; PairLayers steps; PairResult commands; RoundPlan rounds all_rounds seconds most_seconds;
+        CollectivesFacts pods runs leftovers remaining; RanTest nodes;
         Wider commands; DisruptionPlan nodes pools unread closed pauses; NodePlan reasons pods lost blockers; PoolPlan nodes at_once waves blockers; NodeOutcome
         seconds; NodeStep differences pods lost blockers wave untaken reasons notes; Roll rolls machines updated seconds others; RollPlan steps at_once rolls
         most shape pauses; SyncFacts waited_seconds nodes; SyncNode matched allocatable; AppliedObject warnings; Leftovers objects errors""",
@@ -39,6 +40,9 @@ TABLE: typing.Dict[str, str] = {
         NcclChoice size_bytes channels; NcclCommunicator ranks; NcclDevice index port rail reasons; NcclLog versions processes communicators problems lines
         nccl_lines torn untold; NcclProblem hosts count line; NcclProcess pid devices environment choices mtus gid_indexes; NcclRank rank pid gpu channels
         point_to_point_channels trees rings nodes routes unseen unanswered; NcclRoute device connection proxy channels lines; TrainingPod functions""",
+    "what a program of nccl-tests printed in pods of the collection: the parser holds it to lines, ranks and rows": """
+        NcclTestFigure time_us algorithm_gbs bus_gbs wrong largest_error; NcclTestRank rank group pid gpu; NcclTestRow size_bytes count root;
+        NcclTests ranks announced rows unfinished out_of_bounds average_bus_gbs errors torn lacks; NcclTestTransport transports reasons""",
     "a value of a BMC or of a module, whatever it is: compared as it is and shown, and cut where it is written": """
         BiosAttribute current pending; ObservedSettings value""",
 }

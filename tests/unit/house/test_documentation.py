@@ -15,7 +15,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model import bios, comparison, host_intent, intent, tuning
+from ansible_collections.linerate.rdma.plugins.module_utils._model import bios, collectives, comparison, host_intent, intent, tuning
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
@@ -47,6 +47,8 @@ SECTIONS = {
     "measures": comparison.Measure,
     "figures": comparison.Figure,
     "training": intent.Training,
+    "collectives": collectives.Collectives,
+    "expected_busbw": collectives.ExpectedBusbw,
     "rdma_waivers": Waiver,
 }
 

@@ -168,8 +168,8 @@ def test_empty_folder_loads_too_and_every_node_has_its_error(folder: FactFolder,
             assert field not in data, "the default says that nothing was seen"
 
 
-# without a wish for them, the stages host and training have nothing to prove
-@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage not in ("validate", "host", "training")])
+# without a wish for them, the stages host, collectives and training have nothing to prove
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage not in ("validate", "host", "collectives", "training")])
 def test_no_stage_passes_on_an_empty_folder(folder: FactFolder, stage: str) -> None:
     facts, check = TABLE[stage]
     findings = check(world.intent(), load(facts, facts_of(folder, stage)[0], stage))

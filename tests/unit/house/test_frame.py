@@ -259,7 +259,7 @@ def test_closed_gate_leads_to_the_report_in_check_mode_by_tags_and_where_the_run
     assert part.code != 0 and f"\n2 {told} fabric\n" in part.output, part.output
     assert [part.stage(name)["state"] for name in ("fabric", "reachability", "platform", "host")] == ["closed", "stale", "skipped", "skipped"]
     red = player.play("linerate.rdma.site", fake_findings={"host": [later]})
-    assert red.code != 0 and f"\n3 {told} host\n" in red.output, red.output
+    assert red.code != 0 and f"\n4 {told} host\n" in red.output, red.output
     green = player.play("linerate.rdma.site", rdma_from="host")
     assert green.code == 0 and told not in green.output and green.report is not None, green.output
     assert red.report is not None and (green.report["green"], green.report["run"]) == (True, red.report["run"])

@@ -34,7 +34,7 @@ SHARED = {"ids", "fleet", "addresses", "controllers", "job"}
 ABOVE_STAGES = {"stages", "frame", "sources", "again", "resume", "explained"}
 # importer: the modules of another stage that it may import. validate judges the figures that compare is given; the teardown undoes what network did
 ACROSS = {
-    "_check.validate.check": {"_check.compare.check"},
+    "_check.validate.check": {"_check.compare.check", "_check.collectives.wanted"},
     # what stage operators would find missing is told before the first stage
     "_check.validate.controller": {"_check.operators.rbac"},
     "_check.teardown": {"_check.network.disruption.machine_config"},

@@ -114,7 +114,7 @@ def test_the_stages_behind_a_closed_gate_have_a_record_if_the_tags_run_them(
         write_record(str(tmp_path / "stages"), item)
     answer = _frame.pass_over(options, folder, False, tags, [])
     assert answer["stages"] == passed
-    numbers = {10: "10 stages", 1: "1 stage", 0: ""}[len(passed)]
+    numbers = {11: "11 stages", 1: "1 stage", 0: ""}[len(passed)]
     assert answer["lines"] == ([f"{numbers} not run: the run stopped at stage fabric"] if passed else [])
     written = read_records(str(tmp_path / "stages"))[0]
     assert {name: (written[name].closed_by, written[name].gate) for name in passed} == dict.fromkeys(passed, ("fabric", "closed"))

@@ -359,6 +359,32 @@ def test_good_waiver_passes(fabrics: typing.Any) -> None:
     assert closing(fabrics(), waivers=[{"check": "platform.b*", "reason": "the lab has no BMC", "subject": "worker-*"}]) == {}
 
 
+COLLECTIVES = {"image": "registry.example/nccl-tests:1", "cpu": "64", "memory": "512Gi", "gpus_per_node": 8, "fabric": "compute"}
+
+
+@pytest.mark.parametrize(
+    ("wish", "key"),
+    [
+        ({"fabric": "computer"}, "fabric"),
+        ({"gpus_per_node": 0}, "gpus_per_node"),
+        ({"tests": []}, "tests"),
+        ({"share": 0.2}, "share"),
+        ({"most_bytes": 1 << 20}, "most_bytes"),
+        ({"expected_busbw": [{"test": "all_gather", "gbs": 300.0, "reason": "the vendor's word"}]}, "expected_busbw[0].test"),
+        ({"expected_busbw": [{"test": "all_reduce", "gbs": 300.0, "reason": "x"}]}, "expected_busbw[0].reason"),
+    ],
+)
+def test_collectives_that_cannot_be_meant_are_found(fabrics: typing.Any, wish: typing.Dict[str, typing.Any], key: str) -> None:
+    assert set(closing(fabrics(), cluster={"collectives": {**COLLECTIVES, **wish}})) == {f"validate.collectives on rdma_cluster.collectives.{key}"}
+
+
+def test_collectives_that_can_be_meant_pass_and_none_are_not_judged(fabrics: typing.Any) -> None:
+    assert closing(fabrics(), cluster={"collectives": COLLECTIVES}) == {}
+    for cluster, number in (({"collectives": COLLECTIVES}, 1), ({}, 0)):
+        found = validate.check(parse_intent(fabrics(), [], cluster), NODES)
+        assert sum(item.check == "validate.collectives" for item in found) == number
+
+
 @pytest.mark.parametrize(
     ("cluster", "subject"),
     [

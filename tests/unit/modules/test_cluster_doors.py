@@ -83,6 +83,11 @@ ARGUMENTS: typing.Dict[str, typing.Any] = {
     "node_tuning": {"fabrics": [FABRIC], "cluster": {"tuning": {"set": True}}, "nodes": ["a"]},
     "observers": {"image": "registry.example/rdma-tools:1"},
     "rdma_bandwidth": {"fabrics": [FABRIC], "nodes": ["a"]},
+    "rdma_collectives": {
+        "fabrics": [FABRIC],
+        "nodes": ["a"],
+        "cluster": {"collectives": {"image": "registry.example/nccl-tests:1", "cpu": "8", "memory": "64Gi", "gpus_per_node": 1}},
+    },
     "sriov_operator_info": {},
     "sriov_plan": {"objects": [{"object": POLICY}], "nodes": ["a"]},
     "sriov_sync": {"targets": []},
@@ -98,7 +103,14 @@ def test_no_kubeconfig_is_a_message_and_no_traceback(name: str, capsys: pytest.C
     assert "exception" not in result
 
 
-@pytest.mark.parametrize(("name", "pods"), [("rdma_bandwidth", lambda result: result["bandwidth"]["pods"]), ("vf_pods", lambda result: result["pods"])])
+@pytest.mark.parametrize(
+    ("name", "pods"),
+    [
+        ("rdma_bandwidth", lambda result: result["bandwidth"]["pods"]),
+        ("rdma_collectives", lambda result: result["collectives"]["pods"]),
+        ("vf_pods", lambda result: result["pods"]),
+    ],
+)
 def test_in_check_mode_no_pod_is_started(name: str, pods: typing.Callable[..., typing.Any], capsys: pytest.CaptureFixture[str]) -> None:
     code, result = run_module(name, {**ARGUMENTS[name], "_ansible_check_mode": True}, capsys)
     assert (code, result.get("changed", False)) == (0, False)
@@ -109,6 +121,12 @@ def test_a_wrong_intent_is_refused_before_anything_is_touched(capsys: pytest.Cap
     code, result = run_module("rdma_bandwidth", {"fabrics": [{**FABRIC, "podz": {}}], "nodes": ["a"]}, capsys)
     assert code == 1
     assert "rdma_fabrics[0].podz" in result["msg"]
+
+
+@pytest.mark.parametrize("cluster", [{}, {"collectives": {**ARGUMENTS["rdma_collectives"]["cluster"]["collectives"], "fabric": "other"}}])
+def test_collectives_that_nobody_wants_or_of_no_fabric_start_nothing(cluster: typing.Any, capsys: pytest.CaptureFixture[str]) -> None:
+    code, result = run_module("rdma_collectives", {"fabrics": [FABRIC], "nodes": ["a"], "cluster": cluster}, capsys)
+    assert code == 1 and "rdma_cluster.collectives" in result["msg"]
 
 
 def test_a_wrong_wish_for_the_nodes_is_refused_before_the_cluster_is_asked(capsys: pytest.CaptureFixture[str]) -> None:

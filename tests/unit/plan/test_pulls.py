@@ -102,6 +102,14 @@ def test_whatever_an_object_holds_it_is_read(data: typing.Any) -> None:
     assert all(image.name for image in pulled_images({"kind": "ClusterPolicy", "spec": data}))
 
 
+def test_the_image_of_collectives_is_listed_by_its_name_on_the_mirror() -> None:
+    wanted = {"image": "registry.example/nccl-tests:1", "cpu": "64", "memory": "512Gi"}
+    found = listed(cluster={"collectives": wanted, "mirror": "mirror.example/all"})
+    users = {image.name: image.needed_by for image in found.images}
+    assert [needed for name, needed in users.items() if "nccl-tests" in name] == [("pods of stage collectives",)]
+    assert not [name for image in listed().images for name in (image.name,) if "nccl-tests" in name]
+
+
 def test_each_image_once_with_all_that_need_it() -> None:
     found = listed(SRIOV, {**SRIOV, "name": "storage"}, named={"rdma_observers_image": SRIOV["pods"]["image"], "rdma_job.image": ""})
     users = {image.name: image.needed_by for image in found.images}

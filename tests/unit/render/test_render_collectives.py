@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
+import subprocess
+import time
 import typing
 
 import pytest
@@ -12,7 +15,23 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import CollectiveRun, Collectives
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operand import OperandError
-from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives import AGENT, LOG_FOLDER, environment, mpirun, ranks_command, render_run
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.agent import parse_requests
+from ansible_collections.linerate.rdma.plugins.module_utils._render import collectives, job_start
+from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives import (
+    AGENT_FOLDER,
+    LOG_FOLDER,
+    answer_request,
+    environment,
+    host_name,
+    mpirun,
+    place_agent,
+    ranks_command,
+    read_logs,
+    remove_logs,
+    render_pod,
+    start_daemon,
+    take_requests,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import FABRICS
 
@@ -25,7 +44,7 @@ COMPUTE, CLUSTER = FABRICS[0], ClusterIntent()
 
 
 def words(run: CollectiveRun, hosts: typing.Sequence[str] = ()) -> typing.Tuple[str, ...]:
-    return mpirun(run, WANTED, COMPUTE, CLUSTER, hosts)
+    return mpirun(run, WANTED, COMPUTE, CLUSTER, hosts or [f"pod-{node}" for node in run.nodes])
 
 
 def test_the_proof_needs_the_log_of_each_process_in_a_file_of_its_own() -> None:
@@ -50,22 +69,19 @@ def test_rail_by_rail_is_a_group_for_each_gpu_and_the_time_of_the_slowest() -> N
 def test_ranks_of_a_node_follow_each_other() -> None:
     found = words(TWO, ("pod-1", "pod-2"))
     assert found[found.index("-np") + 1] == "16" and found[found.index("--host") + 1] == "pod-1:8,pod-2:8" and "ppr:8:node" in found
-    assert found[found.index("plm_rsh_agent") + 1] == AGENT
+    assert found[found.index("plm_rsh_agent") + 1] == f"{AGENT_FOLDER}/two-nodes-1"
     found = words(RAIL, ("pod-1", "pod-2", "pod-3"))
     assert found[found.index("-np") + 1] == "3" and found[found.index("--host") + 1] == "pod-1:1,pod-2:1,pod-3:1" and "CUDA_VISIBLE_DEVICES=3" in found
 
 
 def test_ranks_over_the_network_find_the_hcas_of_their_pod() -> None:
-    assert ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[:2] == ("sh", "-c") and "NCCL_IB_HCA" in ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[2]
+    assert ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[:2] == ("sh", "-c") and "NCCL_IB_HCA" in ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[4]
     assert ranks_command(ONE, WANTED, COMPUTE, CLUSTER)[0] == "/opt/nccl-tests/build/all_reduce_perf"
 
 
-def test_pods_of_the_nodes_and_what_starts_the_ranks() -> None:
-    launch = render_run(TWO, WANTED, COMPUTE, CLUSTER, "run-1")
-    assert [item["kind"] for item in launch.objects] == ["Pod", "Pod"] and launch.command is not None
-    names = [item["metadata"]["name"] for item in launch.objects]
-    assert launch.command[launch.command.index("--host") + 1] == ",".join(f"{name}:8" for name in names) and len(set(names)) == 2
-    for node, item in zip(TWO.nodes, launch.objects):
+def test_a_pod_of_each_node_gets_its_gpus_and_rails_and_nothing_more() -> None:
+    for node in TWO.nodes:
+        item = render_pod(node, WANTED, COMPUTE, CLUSTER, "run-1")
         (term,) = item["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         assert term["matchFields"][0]["values"] == [node]
         assert item["metadata"]["labels"]["linerate.rdma/run"] == "run-1" and item["spec"]["restartPolicy"] == "Never"
@@ -78,27 +94,10 @@ def test_pods_of_the_nodes_and_what_starts_the_ranks() -> None:
         assert item["spec"]["automountServiceAccountToken"] is False and "hostPath" not in str(item)
 
 
-def test_a_job_of_the_mpi_operator_has_the_same_words() -> None:
-    launch = render_run(ALL, dataclasses.replace(WANTED, launcher="MPIJob"), COMPUTE, CLUSTER)
-    (job,) = launch.objects
-    assert launch.command is None and (job["apiVersion"], job["kind"]) == ("kubeflow.org/v2beta1", "MPIJob")
-    launcher, workers = (job["spec"]["mpiReplicaSpecs"][role] for role in ("Launcher", "Worker"))
-    assert launcher["template"]["spec"]["containers"][0]["command"] == list(words(ALL)) and not {"--host", AGENT} & set(words(ALL))
-    assert workers["replicas"] == 3 and job["spec"]["slotsPerWorker"] == 8 and job["spec"]["launcherCreationPolicy"] == "WaitForWorkersReady"
-    # a run that failed is not tried again, and its logs stay until they are read
-    assert job["spec"]["runPolicy"]["backoffLimit"] == 0 and job["spec"]["runPolicy"]["cleanPodPolicy"] == "None"
-    affinity = workers["template"]["spec"]["affinity"]
-    (term,) = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    assert term["matchFields"][0]["values"] == list(ALL.nodes)
-    (apart,) = affinity["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    assert apart["labelSelector"]["matchLabels"].items() <= workers["template"]["metadata"]["labels"].items()
-
-
-def test_images_come_from_the_mirror_and_wishes_of_the_fabric_are_kept() -> None:
+def test_wishes_of_the_fabric_for_pods_are_kept() -> None:
     fabric = dataclasses.replace(COMPUTE, pods=dataclasses.replace(COMPUTE.pods, service_account="rdma", tolerations=({"operator": "Exists"},)))
-    cluster = ClusterIntent(mirror={"registry.example": "mirror.example/all"})
-    (pod, _other), _command = render_run(TWO, WANTED, fabric, cluster)
-    assert pod["spec"]["containers"][0]["image"].startswith("mirror.example/")
+    pod = render_pod("worker-1", WANTED, fabric, CLUSTER)
+    assert (pod["spec"]["containers"][0]["image"], pod["spec"]["containers"][0]["imagePullPolicy"]) == (WANTED.image, "IfNotPresent")
     assert pod["spec"]["serviceAccountName"] == "rdma" and pod["spec"]["tolerations"] == [{"operator": "Exists"}]
 
 
@@ -115,7 +114,60 @@ def test_images_come_from_the_mirror_and_wishes_of_the_fabric_are_kept() -> None
 )
 def test_runs_that_cannot_be_meant(run: CollectiveRun, said: str) -> None:
     with pytest.raises(RenderError, match=said):
-        render_run(run, WANTED, COMPUTE, CLUSTER)
+        words(run)
+
+
+def test_pods_have_host_names_that_stay_apart() -> None:
+    assert render_pod("worker-1", WANTED, COMPUTE, CLUSTER)["spec"]["hostname"] == "worker-1"
+    names = [host_name(name) for name in ("gpu.a", "gpu.b", "gpu-a", "x" * 80 + "1", "x" * 80 + "2", "worker-1.example.com")]
+    assert len(set(names)) == len(names) and all(len(name) <= 63 and "." not in name for name in names)
+
+
+def test_what_goes_to_a_pod_is_one_line() -> None:
+    for command in (words(TWO), words(ONE), place_agent(TWO), take_requests(TWO), answer_request(TWO, 7, 0), read_logs(TWO, 1), remove_logs(TWO)):
+        assert all(word.isprintable() for word in command)
+
+
+def test_the_program_in_the_place_of_ssh_asks_and_waits_for_the_answer(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collectives, "AGENT_FOLDER", str(tmp_path))
+    assert subprocess.run(place_agent(TWO), check=True, capture_output=True).stdout == b""
+    asking = subprocess.Popen([str(tmp_path / "two-nodes-1"), "pod-2", "echo  'a b' \\n;", "exit 3"])
+    (request,) = poll(lambda: parse_requests(subprocess.run(take_requests(TWO), check=True, capture_output=True, text=True).stdout))
+    assert (request.host, request.words) == ("pod-2", "echo  'a b' \\n; exit 3")
+    # each is given out once
+    assert subprocess.run(take_requests(TWO), check=True, capture_output=True).stdout == b""
+    done = subprocess.run(start_daemon(request.words), check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (3, "a b \\n\n") or done.returncode == 3
+    subprocess.run(answer_request(TWO, request.number, done.returncode), check=True)
+    assert asking.wait(30) == 3
+
+
+def poll(look: typing.Callable[[], typing.Sequence[typing.Any]]) -> typing.Sequence[typing.Any]:
+    """Return the first answer that is not empty, for half a minute at most."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        found = look()
+        if found:
+            return found
+    return ()
+
+
+def test_logs_are_read_in_pieces_and_removed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collectives, "LOG_FOLDER", str(tmp_path))
+    monkeypatch.setattr(collectives, "LOG_PIECE", 4)
+    for name, text in (("two-nodes-1.pod-1.7", "abc\n"), ("two-nodes-1.pod-1.8", "de\n"), ("two-nodes-11.pod-1.9", "other\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    pieces = [subprocess.run(read_logs(TWO, piece), check=True, capture_output=True, text=True).stdout for piece in range(3)]
+    assert pieces == ["abc\n", "de\n", ""]
+    subprocess.run(remove_logs(TWO), check=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["two-nodes-11.pod-1.9"]
+
+
+def test_ranks_start_with_the_hcas_of_their_pod_behind_one_line() -> None:
+    """The script of the start is found again whole."""
+    script = ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[4]
+    found = subprocess.run(["/bin/sh", "-c", 'printf %b "$1"', "x", script], check=True, capture_output=True, text=True)
+    assert found.stdout == job_start.start("openshift.io/mlx_compute", False, ["x"])[2]
 
 
 @pytest.mark.parametrize("host", ["-oProxyCommand=x", "a\nb"])

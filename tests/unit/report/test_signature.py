@@ -37,7 +37,7 @@ def words(page: str) -> str:
 
 def test_a_sheet_says_what_is_accepted() -> None:
     shown = words(render_signature(report(World()), EVIDENCE))
-    for part in ("GREEN", "Example University", "training-1", "Example Systems", "Nodes 8", "13 of 13", "linerate.rdma 1.0.0", "ab" * 32, "cd" * 32):
+    for part in ("GREEN", "Example University", "training-1", "Example Systems", "Nodes 8", "14 of 14", "linerate.rdma 1.0.0", "ab" * 32, "cd" * 32):
         assert part in shown, part
     assert "Measured 2026-01-02 03:04 to 03:04 UTC" in shown and "Nothing is waived." in shown
     assert shown.count("name, place, date, signature") == 2

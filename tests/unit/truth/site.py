@@ -8,11 +8,13 @@ import functools
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfRun, Planned, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import ArchiveFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import Earlier, EarlierPair
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, Earlier, EarlierPair, PairResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import CollectivesFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.controller import ControllerFacts, HelmFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ObservedText, Roll
@@ -25,7 +27,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import CollectivesBench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
+from ansible_collections.linerate.rdma.tests.unit.collectives_world import COLLECTIVES, NcclApi, functions_of
+from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import Clock
 
 from .fleet import Fleet, Shape, cluster_of, fabrics_of, healthy
 
@@ -43,7 +50,7 @@ def _source(stage: str, field: str) -> Source:
 def site() -> typing.Tuple[Fleet, Hints]:
     """The fleet, and the types of the facts that only it has."""
     whole = healthy(SHAPE)
-    intent = parse_intent(fabrics_of(SHAPE), [], {**cluster_of(SHAPE), "mirror": {"*": MIRROR}})
+    intent = parse_intent(fabrics_of(SHAPE), [], {**cluster_of(SHAPE), "mirror": {"*": MIRROR}, "collectives": {**COLLECTIVES, "fabric": "compute"}})
     more = {source: value for source, value in _of_site(whole, intent).items() if source not in whole.facts}
     hints = {source: typing.get_type_hints(TABLE[stage][0])[field] for stage in TABLE for field, source in SOURCES[stage].items() if source in more}
     assert set(hints) == set(more)
@@ -59,6 +66,10 @@ def _of_site(whole: Fleet, intent: Intent) -> typing.Dict[Source, typing.Any]:
         MirrorAnswer(image.partition("/")[2], image, ("pods of fabric compute",), (f"skopeo copy docker://{image}",), "there")
         for image in dict.fromkeys(fabric.pods.image for fabric in intent.fabrics)
     ]
+    wanted = intent.cluster.collectives
+    assert wanted is not None
+    place = wanted.image
+    images.append(MirrorAnswer(place.partition("/")[2], place, ("pods of stage collectives",), (f"skopeo copy docker://{place}",), "there"))
     kept = [
         EarlierPair(
             fabric=pair.fabric,
@@ -81,8 +92,22 @@ def _of_site(whole: Fleet, intent: Intent) -> typing.Dict[Source, typing.Any]:
         _source("platform", "roll_error"): "",
         Planned("hcas_before_reset"): {NODE: hcas[NODE].value},
         _source("operators", "mirror"): MirrorFacts(tuple(images)),
+        _source("collectives", "collectives"): _collectives(intent),
         _source("bandwidth", "earlier"): Earlier(("run-1", "run-2", "run-3"), (), tuple(kept)),
     }
+
+
+def _collectives(intent: Intent) -> CollectivesFacts:
+    """Return what the stage has found, as pods that are played show it."""
+    wanted = intent.cluster.collectives
+    assert wanted is not None
+    api = NcclApi(SHAPE.names)
+    of_node = {function: rail for rail, (_vf, function, _device) in enumerate(functions_of(0))}
+    rails = {"compute": dict.fromkeys(SHAPE.names, of_node)}
+    plan = Plan(intent.fabrics[:1], intent.cluster, SHAPE.names, rails, parallel=2, pod_seconds=60.0)
+    pairs = tuple(PairResult("compute", NODE, OTHER, 5, average_gbps=390.0, rail=rail) for rail in range(SHAPE.rails))
+    seen = Facts(SHAPE.names, bandwidth=BandwidthFacts((), pairs))
+    return CollectivesBench(typing.cast(Cluster, api), plan, wanted, Clock(), lambda seconds: None, lambda line: None, seen).run()
 
 
 @functools.lru_cache(maxsize=None)

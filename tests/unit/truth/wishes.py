@@ -148,6 +148,7 @@ ELSEWHERE: typing.Mapping[str, str] = {
     "cluster.tuning.profile": "A profile is advice; values of one's own are cluster.tuning.expected.",
     "cluster.tuning.cuda": "It is the least driver of jobs; tests/unit/check/test_tuning.py has older ones.",
     "cluster.tuning.set": _RUN,
+    "cluster.collectives.": "These fleets ask for none; tests/unit/run/test_collectives.py and tests/unit/check/test_collective_climb.py hold each.",
     "cluster.measures": "Figures of jobs are the user's word.",
     "cluster.training.fabric": "Another fabric is refused by stage validate, or has other HCAs.",
     "cluster.training.gpu_direct": _LOOSE,

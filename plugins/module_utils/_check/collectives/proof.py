@@ -22,6 +22,16 @@ from ..job.nccl_run import cut_to_run, group_by_process
 POINT_TO_POINT = ("alltoall", "alltoallv", "gather", "hypercube", "scatter", "sendrecv")
 #: settings of chunks, with which NCCL may write past a buffer [NVIDIA/nccl issue 2408: NCCL_CHUNK_SIZE of 1 MiB]
 _CHUNKS = ("NCCL_CHUNK_SIZE", "NCCL_P2P_NET_CHUNKSIZE", "NCCL_P2P_PCI_CHUNKSIZE", "NCCL_P2P_NVL_CHUNKSIZE", "NCCL_BUFFSIZE")
+#: of what stage training says of the same log
+_CHECKS = {
+    "training.channels": "collectives.channels",
+    "training.gpu_direct": "collectives.gpu_direct",
+    "training.log": "collectives.log",
+    "training.problem": "collectives.problem",
+    "training.ranks": "collectives.ranks",
+    "training.transport": "collectives.transport",
+    "training.version": "collectives.version",
+}
 _WHOLE = "Give the whole log of every rank, from its first line on, with NCCL_DEBUG=INFO."
 _EVERY = "each channel by NVLink or PCIe inside of a node, and by RDMA between nodes"
 
@@ -169,7 +179,7 @@ def _of_log(log: NcclLog, run: NcclTests, wanted: Wanted) -> typing.List[Finding
     found = [item for item in judge_log(log, wanted.ranks, wanted.gpu_direct) if item.status in (FAIL, UNKNOWN)]
     if run.collective in POINT_TO_POINT:
         found = [item for item in found if item.status == FAIL or item.check not in ("training.channels", "training.transport")]
-    return [dataclasses.replace(item, check=f"collectives.{item.check.partition('.')[2]}") for item in found]
+    return [dataclasses.replace(item, check=_CHECKS[item.check]) for item in found]
 
 
 def _point_to_point(test: str) -> Finding:

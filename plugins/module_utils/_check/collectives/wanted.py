@@ -10,6 +10,7 @@ import typing
 from ..._model.collectives import Collectives
 from ..._model.intent import Fabric
 from ..._model.profiles import carries_rdma
+from ..._model.told import told, told_by
 from .floor import LEAST_BYTES
 
 #: share below which a floor tells nothing: one rail less of eight, and a quarter for what a collective costs
@@ -34,8 +35,8 @@ class Mistake:
 
 
 def find_mistakes(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Tuple[Mistake, ...]:
-    """Return what can't be meant, key by key."""
-    return (*_of_fabric(wanted, fabrics), *_of_run(wanted), *_of_floors(wanted))
+    """Return what can't be meant, key by key; nothing of keys that could not be read."""
+    return (*told(_of_fabric, wanted, fabrics), *told_by((_of_run, _of_floors), wanted))
 
 
 def pick_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Optional[Fabric]:

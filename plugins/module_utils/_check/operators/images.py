@@ -62,6 +62,8 @@ def _users(intent: Intent, seen: ImageFacts) -> typing.Dict[str, typing.List[str
     for fabric in intent.fabrics:
         if fabric.pods.image_pull_policy != "Never":
             found.setdefault(fabric.pods.image, []).append(f"pods.image of fabric {fabric.name}")
+    if intent.cluster.collectives is not None:
+        found.setdefault(intent.cluster.collectives.image, []).append("rdma_cluster.collectives.image")
     for key, image in seen.named.items():
         if image:
             found.setdefault(on_mirror(image, intent.cluster.mirror), []).append(key)

@@ -53,6 +53,8 @@ def _wanted(intent: Intent) -> typing.Iterator[typing.Tuple[str, str]]:
     for fabric in intent.fabrics:
         if fabric.pods.image_pull_policy != "Never":
             yield fabric.pods.image, f"pods of fabric {fabric.name}"
+    if intent.cluster.collectives is not None:
+        yield intent.cluster.collectives.image, "pods of stage collectives"
     if not any(map(needs_nic_policy, intent.fabrics)):
         return
     operator, kinds = intent.cluster.network_operator, {attachment_kind(fabric) for fabric in intent.fabrics}

@@ -28,6 +28,7 @@ from ..._model.told import told, told_by
 from ..._model.variables import RDMA_VARIABLES, meant
 from ..._model.variables import expected as expected_of
 from ..addresses import arithmetic as ranges
+from ..collectives.wanted import find_mistakes
 from ..compare import check as compare
 from ..ids import CHECKS
 from . import conflicts, controller, images, operators, pod_security, powers, profile_keys, tuning
@@ -99,6 +100,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += told(tuning.check, intent)
     findings += told(pod_security.check, intent)
     findings += told(_check_measures, intent)
+    findings += told(_check_collectives, intent)
     findings += told(_check_waivers, intent)
     findings += told(operators.check, intent)
     findings += told(powers.check, intent)
@@ -615,6 +617,18 @@ def _training_ranks(intent: Intent) -> typing.Iterator[Finding]:
     if training is not None and training.ranks is not None and training.ranks < 2:
         why = "A job of one rank uses no network, so its log proves nothing."
         yield _bad("cluster", "rdma_cluster.training.ranks", str(training.ranks), "2 ranks at least", why, "Correct the number.")
+
+
+def _check_collectives(intent: Intent) -> typing.List[Finding]:
+    """Judge what is wanted of collectives; nothing where nothing is."""
+    wanted = intent.cluster.collectives
+    if wanted is None:
+        return []
+    findings = [
+        _bad("collectives", f"rdma_cluster.collectives.{item.key}", item.measured, item.expected, item.why, item.remedy)
+        for item in find_mistakes(wanted, intent.fabrics)
+    ]
+    return findings or [ok("validate.collectives", "rdma_cluster.collectives", f"{len(wanted.tests)} tests", "wishes that can be meant together")]
 
 
 def _check_waivers(intent: Intent) -> typing.Iterator[Finding]:

@@ -74,6 +74,18 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         look=("ansible-doc -t role linerate.rdma.validate",),
         remedy="Correct the key that is named; docs/intent.md has all keys.",
     ),
+    "validate.collectives": Explanation(
+        means="A key of `rdma_cluster.collectives` can't be meant, or contradicts another one. Nothing runs with it.",
+        measured="The keys of `rdma_cluster.collectives` against each other and against the fabrics.",
+        causes=(
+            "Several fabrics have RDMA, and none is named.",
+            "`gpus_per_node` is not a multiple of the rails (`hcas_per_node`).",
+            "A floor of `expected_busbw` is of a test that `tests` leaves out, has no reason, or is there twice.",
+            "`share` is below 0.5, with which a broken cluster would pass, or above 1.",
+        ),
+        look=("ansible-doc -t role linerate.rdma.validate",),
+        remedy="Correct the key that is named: docs/intent.md lists those of `rdma_cluster.collectives`.",
+    ),
     "validate.disjoint_ranges": Explanation(
         means="Networks of two fabrics overlap. A pod on both would have two ways to one address, and send on the wrong one.",
         measured="The ranges of all fabrics, compared.",

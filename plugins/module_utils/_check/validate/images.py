@@ -24,6 +24,8 @@ def check(intent: Intent, variables: typing.Mapping[str, str], strict: bool) -> 
             yield _judged(variable, image, strict)
     for index, fabric in enumerate(intent.fabrics):
         yield _judged(f"rdma_fabrics[{index}].pods.image", fabric.pods.image, strict)
+    if intent.cluster.collectives is not None:
+        yield _judged("rdma_cluster.collectives.image", intent.cluster.collectives.image, strict)
 
 
 def _judged(place: str, image: str, strict: bool) -> Finding:

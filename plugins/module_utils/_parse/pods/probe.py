@@ -14,6 +14,7 @@ import typing
 
 from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, Interface, PciAddress, RdmaDevice
 from ..._model.boundary.fabric import LANES, LINK_GBPS, PCIE_SPEED, LinkGbps
+from ..._model.boundary.numbers import NUMA_NODE
 from ..._model.boundary.words import Word
 from ..._model.errors import ParseError, RdmaError
 from ..._model.hca import pcie_gbps
@@ -78,6 +79,11 @@ class Probe:
         if "taskset" in self.missing:
             return Binding("", "not bound to a NUMA node: the image has no taskset")
         return Binding(cpus, f"on CPUs {cpus} of NUMA node {node}")
+
+    def numa_node(self, address: str) -> typing.Optional[int]:
+        """Return the NUMA node of a function; None where sysfs names none."""
+        found = self._numa.get(address, "-1")
+        return int(found) if found.isdigit() and NUMA_NODE.fits(int(found)) else None
 
     def near(self, address: str) -> typing.Optional[bool]:
         """Whether the tool runs on CPUs of the function's NUMA node, to which taskset binds it where it can; None where that is not known."""

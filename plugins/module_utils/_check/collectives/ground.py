@@ -7,12 +7,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.collectives.causes import UsedHca
-from .._check.collectives.floor import Algorithm, Floor, NodeFigure, Shape, expect
-from .._check.collectives.proof import Wanted
-from .._model.collectives import CollectiveRun, Collectives, ExpectedBusbw, TestName
-from .._schedule.collectives import Test
-from .._schedule.halving import Trial
+from ..._model.collectives import CollectiveRun, Collectives, ExpectedBusbw, TestName
+from ..._schedule.collectives import Test
+from ..._schedule.halving import Trial
+from .causes import UsedHca
+from .floor import Algorithm, Floor, NodeFigure, Shape, expect
+from .proof import Wanted
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,13 +12,13 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import Surroundings, UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import Ground, pick_expected, plan_floor, plan_proof, plan_run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import judge_figure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import prove_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import Collectives, ExpectedBusbw
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.collectives import Ground, pick_expected, plan_floor, plan_proof, plan_run
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import Climb, Group, Test
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Named, Trial
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job

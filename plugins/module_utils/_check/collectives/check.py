@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage collectives: what a job of NCCL will get of the network, proven by its log and held against the links. Check ids: ``collectives.*``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.bandwidth import BandwidthFacts
+from ..._model.collectives import CollectivePod, Collectives, CollectivesFacts, RanTest, TestKey
+from ..._model.fabric import ObservedSubnets, ObservedTopologies
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.hca import ObservedHcas
+from ..._model.intent import Fabric, Intent
+from ..._model.text import folded
+from ..._model.tuning import ObservedTuning
+from ..._schedule.collectives import group_by_leaves
+from ..fleet.hcas_of_fabric import resolve
+from ..fleet.places import by_leaf, places
+from .causes import Surroundings, UsedHca
+from .course import Course, GroupFigure, key_of
+from .ground import Ground
+from .wanted import pick_fabric
+
+#: variables that each run sets itself, beside those by which it is logged
+SET_BY_RUN = frozenset(("NCCL_ALGO", "NCCL_NVLS_ENABLE"))
+#: leaf of all nodes, where the leaf of one of them is not known
+UNKNOWN_LEAF = "leaf not known"
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: names of the nodes that must take part
+    :ivar collectives: answer of rdma_collectives; None when it did not run
+    :ivar bandwidth: answer of rdma_bandwidth, by which floors are made; None when it did not run
+    :ivar hcas: answer of node_info of each node
+    :ivar subnets: answer of subnet_manager_info of each node
+    :ivar topologies: answer of fabric_info of each node; by it the leaf of each node is known
+    :ivar tunings: what each node is set to, which may be a cause
+    """
+
+    nodes: typing.Tuple[str, ...] = ()
+    collectives: typing.Optional[CollectivesFacts] = None
+    bandwidth: typing.Optional[BandwidthFacts] = None
+    hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+    tunings: typing.Dict[str, ObservedTuning] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """What the runs of a stage show.
+
+    :ivar figures: of each group that is proven
+    """
+
+    findings: typing.Tuple[Finding, ...]
+    figures: typing.Tuple[GroupFigure, ...]
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """Findings on each pod, each test, each step of each collective, and on what was left behind. Where nothing is wanted, one that says so."""
+    wanted, expected = intent.cluster.collectives, "collectives on each node, where the intent has rdma_cluster.collectives"
+    if wanted is None:
+        return (ok("collectives.wanted", "collectives", "nothing ran, and nothing is proven", "nothing: the intent has no rdma_cluster.collectives"),)
+    seen, fabric = facts.collectives, pick_fabric(wanted, intent.fabrics)
+    if fabric is None:
+        why = "No fabric with RDMA is the one that is meant."
+        return (Finding("collectives.wanted", "collectives", UNKNOWN, "no fabric", expected, why, "See validate.collectives."),)
+    if seen is None or seen.fabric != fabric.name:
+        what = "not run" if seen is None else f"run over fabric {seen.fabric}"
+        why = f"Nothing is known of collectives over fabric {fabric.name}."
+        return (Finding("collectives.wanted", "collectives", UNKNOWN, what, expected, why, "Run the stage with this intent: --tags bandwidth,collectives."),)
+    judged = judge_runs(wanted, fabric, facts, seen)
+    pods = {pod.node: pod for pod in seen.pods}
+    return (
+        ok("collectives.wanted", "collectives", f"{len(seen.runs)} tests over fabric {fabric.name}, {seen.announced} announced", expected),
+        *(_pod(fabric, node, pods.get(node)) for node in facts.nodes),
+        *judged.findings,
+        *_ended(seen),
+        _cleanup(seen),
+    )
+
+
+def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> Judged:
+    """Go the course of each collective by the runs that there are."""
+    found: typing.Dict[TestKey, typing.List[RanTest]] = {}
+    for ran in seen.runs:
+        found.setdefault(ran.key, []).append(ran)
+    findings: typing.List[Finding] = []
+    figures: typing.List[GroupFigure] = []
+    for course in courses(wanted, fabric, facts, seen.pods):
+        while True:
+            tests = course.next()
+            if not tests:
+                break
+            there = {test: found.get(key_of(course.name, test), []) for test, _run in tests}
+            course.take(tests, {test: runs.pop(0) for test, runs in there.items() if runs})
+        findings += [*course.findings, *course.end()]
+        figures += course.figures.values()
+    return Judged(tuple(findings), tuple(figures))
+
+
+def figures_of(intent: Intent, facts: Facts) -> typing.Tuple[GroupFigure, ...]:
+    """Return the figure of each group that is proven; none where nothing is wanted, or nothing ran over that fabric."""
+    wanted, seen = intent.cluster.collectives, facts.collectives
+    fabric = pick_fabric(wanted, intent.fabrics) if wanted is not None else None
+    if wanted is None or fabric is None or seen is None or seen.fabric != fabric.name:
+        return ()
+    return judge_runs(wanted, fabric, facts, seen).figures
+
+
+def courses(wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]) -> typing.Tuple[Course, ...]:
+    """Return the course of each collective that is wanted, before any of its tests; none where no pod can be used."""
+    usable = [pod for pod in pods if not pod.error]
+    if not usable:
+        return ()
+    ground = ground_of(wanted, fabric, facts, usable)
+    leaves = leaves_of(fabric, facts, [pod.node for pod in usable])
+    host_of = ground.hosts
+    tunings = {host_of[node]: observed.value for node, observed in facts.tunings.items() if node in host_of and observed.value is not None}
+    known = any(hca.rate_gbps is not None for hcas in ground.hcas.values() for hca in hcas.values())
+    seen = Surroundings(
+        hcas={host_of[node]: hcas for node, hcas in ground.hcas.items()},
+        tunings=tunings,
+        roce=fabric.roce,
+        adaptive_routing={"adaptive": True, "static": False}.get(fabric.routing or ""),
+        # pods measure the rails from the memory of their hosts
+        from_gpu_memory=False if known else None,
+        set_by_run=SET_BY_RUN,
+    )
+    return tuple(Course(name, wanted, ground, leaves, seen) for name in wanted.tests)
+
+
+def ground_of(wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]) -> Ground:
+    """Return what the nodes have: their pods' HCAs, with the rates that stage bandwidth measured."""
+    rates = rates_of(fabric, facts.bandwidth)
+    hcas = {pod.node: {hca.device: UsedHca(hca.rail, hca.numa_node, rates.get((hca.rail, pod.node))) for hca in pod.hcas} for pod in pods}
+    rails = fabric.select.hcas_per_node
+    each = max(1, wanted.gpus_per_node // rails)
+    return Ground({pod.node: pod.host for pod in pods}, hcas, {rail: rail * each for rail in range(rails)})
+
+
+def rates_of(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> typing.Dict[typing.Tuple[int, str], float]:
+    """Return what each rail of each node sends in one direction, in Gb/s: its best pair, for a slow one may be so by its other end.
+
+    No figure counts for more than the link has. Both directions at once give the sum of them.
+    """
+    if seen is None:
+        return {}
+    links = {(pod.rail, pod.node): pod.rate_gbps for pod in seen.pods if pod.fabric == fabric.name}
+    found: typing.Dict[typing.Tuple[int, str], float] = {}
+    for pair in seen.pairs:
+        if pair.fabric != fabric.name or not pair.is_comparable:
+            continue
+        best = max(pair.average_gbps or 0.0, (pair.wider.average_gbps or 0.0) if pair.wider is not None else 0.0)
+        rate = best / 2 if fabric.bandwidth.directions == "at_once" else best
+        for end in (pair.client_end, pair.server_end):
+            found[end] = max(found.get(end, 0.0), min(rate, links.get(end) or rate))
+    return found
+
+
+def leaves_of(fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]) -> typing.Dict[str, typing.Tuple[str, ...]]:
+    """Group nodes by their leaves; all of them together where the leaf of one of them is not known, as on Ethernet."""
+    known = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
+    subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
+    membership = by_leaf(resolve(fabric, known, subnets), facts.topologies)
+    found: typing.Dict[str, typing.Dict[int, str]] = {node: {} for node in nodes}
+    for place in places(membership, facts.topologies).values():
+        if place.node in found and place.leaf:
+            found[place.node][place.rail] = place.leaf
+    if any(len(leaves) < fabric.select.hcas_per_node for leaves in found.values()):
+        return {UNKNOWN_LEAF: tuple(nodes)}
+    return group_by_leaves(found)
+
+
+def _pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -> Finding:
+    subject, rails = f"{fabric.name} {node}", fabric.select.hcas_per_node
+    expected = f"a pod with the GPUs of the node and an HCA of each of {rails} rails"
+    if pod is None:
+        why = "No pod was started on this node, so that nothing is known of collectives there."
+        return Finding("collectives.pod", subject, UNKNOWN, "no pod", expected, why, "Run the stage again with all nodes of the intent.")
+    if pod.error:
+        remedy = f"kubectl -n linerate-measure describe pod {pod.name} while the stage runs." if pod.name else "See the stages network and virtual_functions."
+        if pod.cause == "rail":
+            remedy = "Give the pods of a job a function of each rail: a resource for each rail, or a device plugin and topology manager that spread them."
+        return Finding("collectives.pod", subject, FAIL if pod.name else UNKNOWN, pod.name or "no pod", expected, f"{pod.error}.", remedy)
+    missing = set(range(rails)) - {hca.rail for hca in pod.hcas}
+    measured = ", ".join(f"{hca.device} rail {hca.rail}" for hca in pod.hcas)
+    if missing or not pod.host:
+        why = f"It is not known what the pod has of rail {', '.join(map(str, sorted(missing)))}." if missing else "Its host name is not known."
+        return Finding("collectives.pod", subject, UNKNOWN, measured or "no HCA", expected, why, "Run the stage again.")
+    return ok("collectives.pod", subject, measured, expected)
+
+
+def _ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
+    if seen.ended:
+        why = f"The stage ended before its last test: {seen.ended}."
+        remedy = "Correct what it names first, or run fewer collectives at once (tests)."
+        yield Finding("collectives.steps", "all collectives", UNKNOWN, f"{len(seen.runs)} tests", "all tests", why, remedy)
+
+
+def _cleanup(seen: CollectivesFacts) -> Finding:
+    expected = "no pod of ours is left"
+    if seen.remaining:
+        why = f"These pods are still there, or may still run: {folded(seen.remaining, 16)}."
+        remedy = "Delete them by hand; see their events if they stay in Terminating, and the kubelet of a node that did not end its pod."
+        return Finding("collectives.cleanup", "pods", FAIL, f"{len(seen.remaining)} left", expected, why, remedy)
+    if seen.leftovers:
+        why = f"An interrupted earlier run had left these pods, which were removed first: {folded(seen.leftovers, 16)}."
+        return Finding("collectives.cleanup", "pods", WARN, f"0 left, {len(seen.leftovers)} of an earlier run removed", expected, why, "Nothing to do.")
+    return ok("collectives.cleanup", "pods", "0 left", expected)

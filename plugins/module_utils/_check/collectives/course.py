@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The tests of one collective, from one node to all: which come next, what each of them proves, and what is named at the end.
+
+Whoever runs them and whoever judges their facts go the same course: the next test follows from the results of those before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.collectives import CollectiveRun, Collectives, RanTest, TestKey, TestName
+from ..._model.findings import FAIL, PASS, UNKNOWN, Finding, ok
+from ..._model.nccl import NcclLog, NcclProcess
+from ..._model.text import folded
+from ..._schedule.collectives import Climb, Group, Kind, Leaves, Test
+from ..._schedule.halving import Named, Trial
+from ..job.channels import name_hcas
+from .causes import Surroundings
+from .floor import NodeFigure
+from .ground import Ground, pick_expected, plan_floor, plan_proof, plan_run
+from .judge import Figure, algorithm_of, judge_figure, judge_inside, pick_figure
+from .proof import prove_run
+
+#: nodes of a group that its subject names
+_NAMED = 4
+_RAILS = "Measure the rails in the same run (--tags bandwidth,collectives), or say what is expected, with a reason: expected_busbw."
+
+
+@dataclasses.dataclass(frozen=True)
+class _Verdict:
+    """What a test proves.
+
+    :ivar passes: whether it is proven and as fast as it must be; None where it is not proven or gave no figure
+    :ivar floor_gbs: that its figure was held against, in GB/s; None where there is none
+    """
+
+    findings: typing.Tuple[Finding, ...]
+    passes: typing.Optional[bool] = None
+    figure: typing.Optional[Figure] = None
+    floor_gbs: typing.Optional[float] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupFigure:
+    """The figure of a group that is proven.
+
+    :ivar bus_gbs: bus bandwidth that is held against the floor, in GB/s
+    :ivar floor_gbs: None where there is none
+    :ivar sizes: bytes of each message and its bus bandwidth in GB/s
+    """
+
+    collective: TestName
+    kind: Kind
+    nodes: typing.Tuple[str, ...]
+    bus_gbs: float
+    floor_gbs: typing.Optional[float]
+    sizes: typing.Tuple[typing.Tuple[int, float], ...] = ()
+
+    @property
+    def slow(self) -> bool:
+        """Tell whether it is below its floor."""
+        return self.floor_gbs is not None and self.bus_gbs < self.floor_gbs
+
+
+def _sizes(ran: RanTest) -> typing.Tuple[typing.Tuple[int, float], ...]:
+    rows = ran.figures.rows if ran.figures is not None else ()
+    return tuple((row.size_bytes, sum(item.bus_gbs for item in row.figures) / len(row.figures)) for row in rows if row.figures)
+
+
+def key_of(name: TestName, test: Test) -> TestKey:
+    """Return by which a test is found among those that ran."""
+    return name, test.kind, test.nodes, test.rail if isinstance(test, Trial) else None
+
+
+class Course:
+    """The course of one collective.
+
+    :ivar name: of the collective
+    :ivar leaves: nodes by leaf
+    :ivar leaves: nodes by leaf
+    :ivar figures: of each group that is proven, by its subject
+    """
+
+    def __init__(self, name: TestName, wanted: Collectives, ground: Ground, leaves: Leaves, seen: Surroundings) -> None:
+        """:param leaves: nodes by leaf
+        :raises ValueError: a node of two leaves, or no rail
+        """
+        self.name, self._wanted, self._ground, self.leaves, self._seen = name, wanted, ground, leaves, seen
+        self._climb = Climb(leaves, sorted(ground.gpu_of_rail))
+        self._leaf_of = {node: leaf for leaf, nodes in leaves.items() for node in nodes}
+        self._number = 0
+        #: what each node reached alone, and the slowest of them
+        self._alone: typing.Dict[str, Figure] = {}
+        self._inside: typing.Optional[NodeFigure] = None
+        #: of each group, and of the inside of each node: that of a group that ran once more counts alone
+        self._found: typing.Dict[str, typing.Tuple[Finding, ...]] = {}
+        self.figures: typing.Dict[str, GroupFigure] = {}
+
+    def next(self) -> typing.Tuple[typing.Tuple[Test, CollectiveRun], ...]:
+        """Return the tests of the next round, which run at the same time, each with its run; none when all is done."""
+        found = []
+        for test in self._climb.next():
+            self._number += 1
+            found.append((test, plan_run(test, self._number, self.name, self._ground)))
+        return tuple(found)
+
+    def take(self, round_of: typing.Sequence[typing.Tuple[Test, CollectiveRun]], results: typing.Mapping[Test, RanTest]) -> typing.Dict[Test, str]:
+        """Take what a round showed; return of each test what is to be told of it.
+
+        :param results: those that are missing did not run
+        """
+        verdicts = {test: self._judge(test, run, results.get(test)) for test, run in round_of}
+        self._found.update((self.subject(test), item.findings) for test, item in verdicts.items() if isinstance(test, Group))
+        alone = {test.nodes[0]: item.figure for test, item in verdicts.items() if test.kind == "one node" and item.figure is not None}
+        slow = self._judge_inside(alone, results)
+        passes = {test: False if item.passes and test.kind == "one node" and test.nodes[0] in slow else item.passes for test, item in verdicts.items()}
+        self._climb.take(passes)
+        for test, item in verdicts.items():
+            if isinstance(test, Group) and item.figure is not None:
+                self.figures[self.subject(test)] = GroupFigure(self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, _sizes(results[test]))
+        return {test: _told(item, passes[test]) for test, item in verdicts.items()}
+
+    def _judge_inside(self, figures: typing.Mapping[str, Figure], results: typing.Mapping[Test, RanTest]) -> typing.Set[str]:
+        """Judge nodes alone beside all that ran so far; return those that are slow."""
+        if not figures:
+            return set()
+        self._alone.update(figures)
+        found = {item.subject: item for item in judge_inside(self._alone)}
+        for node, item in found.items():
+            self._found[f"{self.name}, inside of {node}"] = (dataclasses.replace(item, subject=f"{self.name}, {node}"),)
+        slow = {node for node, item in found.items() if item.status == FAIL}
+        fast = {node: figure for node, figure in self._alone.items() if node not in slow}
+        if fast:
+            self._inside = self._slowest(fast, results)
+        return slow
+
+    @property
+    def findings(self) -> typing.Tuple[Finding, ...]:
+        """Return those of the tests so far, in their order; those of a halving are told by what it names."""
+        return tuple(item for found in self._found.values() for item in found)
+
+    def _slowest(self, figures: typing.Mapping[str, Figure], results: typing.Mapping[Test, RanTest]) -> NodeFigure:
+        """Return the slowest of the nodes that go on, with its algorithm, or that of the run before where it did not run now."""
+        node = min(figures, key=lambda name: figures[name].bus_gbs)
+        log = next((ran.log for test, ran in results.items() if test.nodes == (node,)), None)
+        before = self._inside.algorithm if self._inside is not None else None
+        return NodeFigure(figures[node].bus_gbs, algorithm_of(figures[node], log) if log is not None else before)
+
+    def subject(self, test: Test) -> str:
+        """Name a test for the reader."""
+        rail = f" rail {test.rail}" if isinstance(test, Trial) else ""
+        return f"{self.name}, {test.kind}: {folded(test.nodes, _NAMED)}{rail}"
+
+    def _judge(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> _Verdict:
+        subject, expected = self.subject(test), "ranks on each node that end by themselves, with figures and logs"
+        if ran is None or ran.figures is None or ran.log is None:
+            what = ran.failure if ran is not None else "not run"
+            why = f"The test gave no figures: {ran.evidence or 'it printed none'}." if ran is not None else "This run did not make the test that follows here."
+            remedy = f"See the image {self._wanted.image}, and kubectl describe of the pods in linerate-measure while the stage runs; then run the stage again."
+            return self._of(test, (Finding("collectives.started", subject, UNKNOWN, what or "no figures", expected, why, remedy),))
+        if ran.figures.collective not in ("", run.test):
+            why = f"The program ran {ran.figures.collective}, so that its figures say nothing of {run.test}."
+            remedy = f"See what {self._wanted.program_folder}/{run.test}_perf of the image is."
+            return self._of(test, (Finding("collectives.figures", subject, FAIL, ran.figures.collective, run.test, why, remedy),))
+        self._learn(ran.log)
+        proof = prove_run(ran.log, ran.figures, plan_proof(run, test, self._wanted, self._ground))
+        found = [dataclasses.replace(item, subject=f"{subject}: {item.subject}") for item in proof.findings if item.status != PASS]
+        if proof.status == PASS:
+            found.append(ok("collectives.way", subject, f"{len(proof.channels)} channels proven", "each channel by the transport that the intent wants"))
+        if ran.failure:
+            why = f"The test ended with an error: {ran.evidence}."
+            remedy = "See the lines before it, and the other findings of this test."
+            found.append(Finding("collectives.started", subject, FAIL, ran.failure, expected, why, remedy))
+        figure = pick_figure(ran.log, ran.figures, proof)
+        if len(run.nodes) < 2:
+            # what it must reach is told by the other nodes
+            return self._of(test, tuple(found), True if figure is not None and not ran.failure else None, figure)
+        algorithm = (algorithm_of(figure, ran.log) if figure is not None else None) or "ring"
+        own = pick_expected(run, self._wanted)
+        floor = plan_floor(run, test, self._wanted, self._ground, algorithm, self._inside, ran.log.library)
+        if floor is None and own is None and figure is not None:
+            why = "The rate of each rail is not known on each of these nodes, so that there is nothing to hold the figure against."
+            found.append(Finding("collectives.bandwidth", subject, UNKNOWN, f"{figure.bus_gbs:.1f} GB/s", "a floor", why, _RAILS))
+            return self._of(test, tuple(found), None if ran.failure else True, figure)
+        seen = dataclasses.replace(self._seen, several_leaves=len({self._leaf_of[node] for node in run.nodes}) > 1)
+        judged = judge_figure(subject, ran.log, ran.figures, proof, floor, seen, own)
+        passes = {PASS: True, FAIL: False}.get(judged[0].status) if not ran.failure else None
+        asked = own.gbs if own is not None else floor.floor_gbs if floor is not None else None
+        return self._of(test, (*found, *judged), passes, figure, asked)
+
+    def _of(
+        self,
+        test: Test,
+        findings: typing.Tuple[Finding, ...],
+        passes: typing.Optional[bool] = None,
+        figure: typing.Optional[Figure] = None,
+        floor_gbs: typing.Optional[float] = None,
+    ) -> _Verdict:
+        """Return the verdict of a test. What a halving tries is slow or silent by design, and told by what it names."""
+        return _Verdict(() if isinstance(test, Trial) else findings, passes, figure, floor_gbs)
+
+    def _learn(self, log: NcclLog) -> None:
+        """Note which GPU NCCL puts beside the HCA of a rail, for tests of one rail: a log shows it, and no numbering tells it."""
+        seen = learn_gpus(log, self._ground)
+        self._ground = dataclasses.replace(self._ground, gpu_of_rail={**self._ground.gpu_of_rail, **seen})
+
+    def end(self) -> typing.Tuple[Finding, ...]:
+        """Return what is left to tell once all is done: each step, and what is slow."""
+        climb = self._climb
+        steps: typing.List[Finding] = []
+        for kind in (*climb.proven, *climb.unproven):
+            subject, expected = f"{self.name}, {kind}", "a group of it is proven, and as fast as the links allow"
+            if kind in climb.proven:
+                left = [node for node, step in climb.left_out.items() if step == kind]
+                steps.append(ok("collectives.steps", subject, f"proven{f' without {folded(left, _NAMED)}' if left else ''}", expected))
+                continue
+            why = "No group of it is proven, or a step before it was not, so that nothing can be built on it."
+            steps.append(Finding("collectives.steps", subject, UNKNOWN, "not proven", expected, why, "See the other findings of this collective first."))
+        if len(self._leaf_of) < 2:
+            why = "A network needs two nodes, and one alone has a pod."
+            steps.append(Finding("collectives.steps", f"{self.name}, two nodes", UNKNOWN, "one node", "two nodes at least", why, "See collectives.pod."))
+        return (*steps, *(item for kind, named in climb.named.items() for item in self._named(kind, named)), *map(self._together, climb.together))
+
+    def _named(self, kind: Kind, named: Named) -> typing.Iterator[Finding]:
+        places: typing.List[typing.Tuple[str, str, str]] = [(node, "each of its rails is slow", _NODE) for node in named.nodes]
+        for node, rail in named.ports:
+            what = "gives no figure" if (node, rail) in named.silent else "is slow with each other node, and those are fast without it"
+            places.append((f"{node} rail {rail}", f"this port {what}", _PORT))
+        places += [(f"{leaf} rail {rail}", "nodes of this leaf are slow with each other", _LEAF) for leaf, rail in named.leaves]
+        places += [(f"{leaf} rail {rail}", "its nodes are fast with each other, and slow with those of other leaves", _UPLINK) for leaf, rail in named.uplinks]
+        places += [(f"rail {rail}", "it is slow between any two nodes", _RAIL) for rail in named.rails]
+        for place, why, remedy in places:
+            yield Finding("collectives.suspect", f"{self.name}, {place}", FAIL, f"named in step {kind}", "nothing to name", f"{_first_up(why)}.", remedy)
+        for rail, nodes in named.undecided:
+            why = "There is nobody that is known to be fast to test them with, or their tests contradict each other."
+            subject = f"{self.name}, rail {rail} of {folded(nodes, _NAMED)}"
+            yield Finding(
+                "collectives.suspect", subject, UNKNOWN, f"not decided in step {kind}", "nothing to name", why, "Run the stage again on an idle fabric."
+            )
+
+    def _together(self, group: Group) -> Finding:
+        subject = self.subject(group)
+        if group.kind == "one node":
+            why = "The inside of this node is slow or not proven, before any network; it takes no part in the other steps."
+            return Finding(
+                "collectives.suspect", subject, FAIL, "slow or not proven", "nothing to name", why, "See collectives.inside and collectives.way of it."
+            )
+        why = "Each rail alone is fast enough, or none could be named, and the group is slow or not proven all the same."
+        remedy = "See collectives.cause of it: what all rails share is PCIe, the CPUs, power, and links between switches."
+        return Finding("collectives.suspect", subject, FAIL, "slow or not proven", "nothing to name", why, remedy)
+
+
+_NODE = "Look at what its rails share: PCIe, ACS, IOMMU, the CPUs, a throttled GPU. See tuning and host of this node beside another one."
+_PORT = "See fabric and bandwidth of this HCA: its link, its errors, its PCIe slot; and the way from the GPU beside it (nvidia-smi topo -m)."
+_LEAF = "See the leaf: buffers, PFC and ECN, adaptive routing, its error counters."
+_UPLINK = "See the links of this leaf to other switches: how many are up, their errors, and how flows are spread over them."
+_RAIL = "See what all nodes have alike on this rail: the leaf, the position of its HCA, the GPU beside it, firmware and settings."
+
+
+def _first_up(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _told(item: _Verdict, passes: typing.Optional[bool]) -> str:
+    figure = f"{item.figure.bus_gbs:.1f} GB/s" if item.figure is not None else "no figure that counts"
+    return f"{figure}, {'as it should be' if passes else 'not proven' if passes is None else 'too slow'}"
+
+
+def learn_gpus(log: NcclLog, ground: Ground) -> typing.Dict[int, int]:
+    """Return the GPU that most ranks of a rail have, where a rank uses one rail alone: by rail the number of the GPU on its node."""
+    by_host = {host: {device: hca.rail for device, hca in ground.hcas.get(node, {}).items()} for node, host in ground.hosts.items()}
+    processes = {(process.host, process.pid): process for process in log.processes}
+    votes: typing.Dict[int, typing.Dict[int, int]] = {}
+    for communicator in log.communicators:
+        for rank in communicator.ranks:
+            names = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid)).devices
+            used = {route.device for route in rank.routes if route.transport == "NET" and route.proxy is None}
+            rails = {by_host.get(rank.host, {}).get(name) for device in names if device.index in used for name in name_hcas(device.name)}
+            rail = rails.pop() if len(rails) == 1 else None
+            if rail is not None and rank.gpu is not None and len({other.pid for other in communicator.ranks if other.host == rank.host}) == 1:
+                votes.setdefault(rail, {})[rank.gpu] = votes.get(rail, {}).get(rank.gpu, 0) + 1
+    # of one rail alone it is the GPU that CUDA_VISIBLE_DEVICES left, whatever its number on the node
+    return {rail: max(found, key=lambda gpu: (found[gpu], -gpu)) for rail, found in votes.items()} if len(votes) > 1 else {}

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Requests of the program that mpirun starts in the place of ssh (see _render/collectives.py), as a pod prints them: three lines each."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+from ..._model.boundary.words import HOST, Host
+
+_HEAD = re.compile(r"ask ([0-9]{1,9})", re.ASCII)
+#: characters of the words of a daemon: its options, and the addresses of mpirun and of all nodes
+_MOST_WORDS = 1 << 17
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """A daemon to start.
+
+    :ivar number: of the request in its run
+    :ivar host: host name of the pod in which it shall run
+    :ivar words: of the shell there
+    """
+
+    number: int
+    host: Host
+    words: str
+
+
+def parse_requests(text: str) -> typing.Tuple[Request, ...]:
+    """Return the requests that are whole. Never raises: mpirun ends by itself where one of them is not answered."""
+    lines = text.splitlines()
+    found = []
+    for place, line in enumerate(lines):
+        head, rest = _HEAD.fullmatch(line), lines[place + 1 : place + 3]
+        if head is not None and len(rest) == 2 and HOST.fits(rest[0]) and 0 < len(rest[1]) <= _MOST_WORDS:
+            found.append(Request(int(head.group(1)), rest[0], rest[1]))
+    return tuple(found)

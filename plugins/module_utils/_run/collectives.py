@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs of nccl-tests in pods that take whole nodes: started round by round as the course of each collective says, read, and removed.
+
+mpirun runs in the pod of the first node of a group, and this starts its daemons in the other pods (see _render/collectives.py). Each group of a round has
+connections of its own, since trials of two rails may use the same pods at the same time.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import math
+import typing
+
+from .._check.collectives.check import Facts, courses
+from .._check.collectives.course import Course
+from .._model.bandwidth import RdmaPod
+from .._model.collectives import CollectiveHca, CollectivePod, CollectiveRun, Collectives, CollectivesFacts, RanTest
+from .._model.errors import ParseError, RdmaError, unforeseen
+from .._model.kubernetes import CommandResult
+from .._model.lease import LeaseLost
+from .._model.nccl import NcclLog
+from .._model.profiles import rails as fabric_rails
+from .._model.text import both_ends, folded
+from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
+from .._parse.job import nccl_log, nccl_tests
+from .._parse.kubernetes.multus import training_pod
+from .._parse.kubernetes.resource import ResourceError
+from .._parse.pods import probe as pod_probe
+from .._parse.pods.agent import Request, parse_requests
+from .._render import collectives as render
+from .._render import commands
+from .._schedule.collectives import Test, announce
+from .._schedule.halving import Trial
+from .pods import Plan, PodOfNode, Pods, Say, workers
+from .two_ends import failure_of, line_of
+
+#: seconds of a short command in a pod, of the look into it, and between two looks at the requests of mpirun
+SHORT, LOOK, PAUSE = 30.0, 60.0, 1.0
+#: seconds after which a run that takes its time is told of, and that mpirun may take longer than its limit
+TOLD, SLACK = 60.0, 30.0
+#: seconds before the end of the pods in which no test is begun
+RESERVE = 900.0
+#: pods of one group that are worked in at the same time
+AT_ONCE = 16
+#: text that no command prints
+_NEVER = "\0"
+_LINES = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """A pod that can be used."""
+
+    pod: RdmaPod
+    host: str
+
+
+class CollectivesBench:
+    """One stage: no pod outlives it, whatever happens in between."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        plan: Plan,
+        wanted: Collectives,
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: Say,
+        seen: Facts,
+    ) -> None:
+        """:param plan: with the one fabric over which collectives run
+        :param seen: rates of the rails and places of the nodes, from which floors and groups are made
+        """
+        (self._fabric,) = plan.fabrics
+        self._cluster, self._plan, self._wanted, self._clock, self._pause, self._say, self._seen = cluster, plan, wanted, clock, pause, say, seen
+        self._pods = Pods(cluster, plan, clock, pause, say)
+        #: by node
+        self._places: typing.Dict[str, _Place] = {}
+        self._end = math.inf
+
+    def run(self) -> CollectivesFacts:
+        """Start the pods, go the course of each collective, and remove the pods.
+
+        :raises ApiError: the server cannot be reached before anything was made
+        """
+        fabric = self._fabric
+        leftovers = self._pods.remove()
+        if leftovers:
+            self._say(f"removed the pods of an interrupted earlier run: {', '.join(leftovers)}")
+        pods: typing.Tuple[CollectivePod, ...] = ()
+        runs: typing.List[RanTest] = []
+        announced, ended = 0, ""
+        try:
+            with workers(min(self._plan.parallel, 4 * len(self._plan.nodes))) as pool:
+                pods = self._start(pool)
+                self._end = self._clock() + render.LIFETIME_SECONDS - RESERVE
+                for course in courses(self._wanted, fabric, self._seen, pods):
+                    counted = announce(course.leaves, len(fabric_rails(fabric)))
+                    announced += sum(counted.tests.values())
+                    steps = ", ".join(f"{number} of {kind}" for kind, number in counted.tests.items())
+                    self._say(f"{course.name}: {steps}; {counted.for_a_fault} more at most for a slow port; {self._wanted.seconds} s each at most")
+                    ended = self._go(pool, course, runs)
+                    if ended:
+                        self._say(f"{course.name}: {ended}")
+                        break
+        finally:
+            # also when the run is interrupted: a pod that stays holds the GPUs of its node
+            remaining = self._pods.end()
+        return CollectivesFacts(fabric.name, pods, tuple(runs), announced, ended, leftovers, remaining)
+
+    def _start(self, pool: concurrent.futures.Executor) -> typing.Tuple[CollectivePod, ...]:
+        """Start the pods, and look which HCAs each of them got."""
+        fabric = self._fabric
+        definitions = {node: render.render_pod(node, self._wanted, fabric, self._plan.cluster, self._plan.run) for node in self._plan.nodes}
+        started = self._pods.start_whole(pool, fabric, definitions)
+        looked = tuple(pool.map(self._look_or_not, started))
+        for (item, _found), pod in zip(started, looked):
+            if pod.error:
+                self._say(f"{fabric.name} {pod.node}: {pod.error}")
+            else:
+                self._places[pod.node] = _Place(item, pod.host)
+        return looked
+
+    def _look_or_not(self, started: PodOfNode) -> CollectivePod:
+        """Look into a pod. What nobody foresaw in what it shows is an error of this pod."""
+        item, found = started
+        try:
+            return self._look(item, found)
+        except LeaseLost:
+            raise
+        except Exception as error:
+            text = str(error) if isinstance(error, RdmaError) else str(unforeseen(error, "the look into the pod"))
+            return CollectivePod(item.node, item.name, error=text, cause="look")
+
+    def _look(self, item: RdmaPod, found: Resource) -> CollectivePod:
+        if item.error:
+            return CollectivePod(item.node, item.name, error=item.error, cause=item.cause)
+        try:
+            host = training_pod(found).host
+        except ResourceError as error:
+            return CollectivePod(item.node, item.name, error=str(error), cause="look")
+        # a pod of a network that is shared has the HCAs themselves, and nothing names them in its environment
+        shell = self._shell(item, " ".join(self._plan.rails.get(self._fabric.name, {}).get(item.node, {})))
+        try:
+            greeting = shell.wait(LOOK)
+        finally:
+            shell.close()
+        failure = failure_of(greeting)
+        if failure is not None:
+            return CollectivePod(item.node, item.name, host, error=f"no look into the pod: {failure.evidence}", cause=failure.kind)
+        hcas, wrong = self._hcas(item.node, pod_probe.parse(greeting.output))
+        return CollectivePod(item.node, item.name, host, hcas, wrong, "rail" if wrong else "")
+
+    def _hcas(self, node: str, probe: pod_probe.Probe) -> typing.Tuple[typing.Tuple[CollectiveHca, ...], str]:
+        """Return the HCAs that a pod got, each with its rail, and why they are not those that a collective needs."""
+        fabric, rails = self._fabric, self._plan.rails.get(self._fabric.name, {}).get(node, {})
+        wanted = fabric_rails(fabric)
+        found: typing.List[CollectiveHca] = []
+        for address in probe.addresses or tuple(rails):
+            function = probe.functions.get(address, address)
+            rail = rails.get(function, 0 if wanted.stop == 1 and not rails else None)
+            devices = probe.pci_devices.get(address, ())
+            if rail is None:
+                return tuple(found), f"its function {address} is of {function}; HCAs of this fabric on the node: {', '.join(rails) or 'none known'}"
+            if len(devices) != 1:
+                return tuple(found), f"its function {address} has {len(devices)} RDMA devices; expected one"
+            found.append(CollectiveHca(devices[0], rail, probe.numa_node(address)))
+        missing = [rail for rail in wanted if rail not in {hca.rail for hca in found}]
+        seen = ", ".join(f"{hca.device} of rail {hca.rail}" for hca in found) or "none"
+        return tuple(found), f"it has no HCA of rail {', '.join(map(str, missing))}; it got: {seen}" if missing else ""
+
+    def _shell(self, item: RdmaPod, addresses: str = "") -> Shell:
+        """Open a connection to a pod.
+
+        :param addresses: PCI addresses whose RDMA devices it shall name, with blanks between them
+        :raises ApiError: the pod is not there or does not run
+        """
+        return self._cluster.shell(item.namespace, item.name, render.CONTAINER, commands.shell(addresses), self._clock)
+
+    def _go(self, pool: concurrent.futures.Executor, course: Course, runs: typing.List[RanTest]) -> str:
+        """Run the tests of a course; return why it ended before its last one."""
+        while True:
+            tests = course.next()
+            if not tests:
+                return ""
+            if self._clock() >= self._end:
+                return f"its pods end after {render.LIFETIME_SECONDS} s, and {len(tests)} tests at least are left"
+            ran = list(pool.map(lambda item: self._ran(course, *item), tests))
+            runs += ran
+            told = course.take(tests, {test: result for (test, _run), result in zip(tests, ran)})
+            for (test, _run), result in zip(tests, ran):
+                self._say(f"{course.subject(test)}: {told[test]}{f' ({result.failure})' if result.failure else ''}, {result.seconds:.0f} s")
+
+    def _ran(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
+        """Run a test, and once more where the API server or a connection was lost meanwhile, which is no fault of the test."""
+        start = self._clock()
+        result = self._attempt(course, test, run)
+        if result.failure == "exec_lost" and self._pods.gone(*(self._places[node].pod for node in run.nodes)) is None:
+            self._say(f"{course.subject(test)}: {result.evidence}; once more")
+            self._pods.await_api()
+            # what is left of the first attempt would be read as a part of the second one
+            self._logs(run, [self._places[node] for node in run.nodes])
+            result = self._attempt(course, test, run)
+        return dataclasses.replace(result, seconds=round(self._clock() - start, 1))
+
+    def _attempt(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
+        """Run a test. What nobody foresaw in what it printed is a failure of this test: the others are still to be made."""
+        result = RanTest(run.test, test.kind, run.nodes, test.rail if isinstance(test, Trial) else None)
+        try:
+            return self._run(course.subject(test), run, result)
+        except LeaseLost:
+            raise
+        except ApiError as error:
+            return dataclasses.replace(result, failure="exec_lost", evidence=str(error)[:300])
+        except RdmaError as error:
+            return dataclasses.replace(result, failure="not_run", evidence=str(error)[:300])
+        except Exception as error:
+            return dataclasses.replace(result, failure="no_measurement", evidence=str(unforeseen(error, run.name))[:300])
+
+    def _run(self, subject: str, run: CollectiveRun, result: RanTest) -> RanTest:
+        places = [self._places[node] for node in run.nodes]
+        gone = self._pods.gone(*(place.pod for place in places))
+        if gone is not None:
+            return dataclasses.replace(result, failure=gone.kind, evidence=gone.evidence)
+        command = render.mpirun(run, self._wanted, self._fabric, self._plan.cluster, [place.host for place in places])
+        opened: typing.List[Shell] = []
+
+        def shell(place: _Place) -> Shell:
+            found = self._shell(place.pod)
+            opened.append(found)
+            # what it says at first is the look, which was taken
+            found.wait(LOOK)
+            return found
+
+        try:
+            first = shell(places[0])
+            if len(places) > 1:
+                asks = shell(places[0])
+                self._at_once(asks, render.place_agent(run))
+                first.start(command)
+                self._start_daemons(subject, run, first, asks, {place.host: place for place in places}, shell)
+            else:
+                first.start(command)
+            ended = self._await(subject, first, places)
+        finally:
+            for item in opened:
+                item.close()
+        text, failure = ended.output, failure_of(ended)
+        result = dataclasses.replace(result, command=_line_of(run, ended))
+        if failure is not None:
+            kind = self._pods.gone(*(place.pod for place in places)) or failure
+            result = dataclasses.replace(result, failure=kind.kind, evidence=both_ends(kind.evidence)[:300])
+        found = nccl_tests.parse_text(text if text.endswith("\n") else f"{text}\n")
+        log = self._logs(run, places)
+        if len(found) != 1:
+            why = f"{len(found)} runs of nccl-tests in what it printed: {_last_lines(text)}"
+            before = f"{result.evidence}; " if result.evidence else ""
+            return dataclasses.replace(result, log=log, failure=result.failure or "no_measurement", evidence=f"{before}{why}"[:500])
+        return dataclasses.replace(result, figures=found[0], log=log)
+
+    def _start_daemons(
+        self,
+        subject: str,
+        run: CollectiveRun,
+        first: Shell,
+        asks: Shell,
+        places: typing.Mapping[str, _Place],
+        shell: typing.Callable[[_Place], Shell],
+    ) -> None:
+        """Answer the requests of mpirun until each other pod has its daemon, mpirun has ended, or its time is over.
+
+        A daemon goes into the background, so that its command ends at once.
+        """
+        left, end, told = len(places) - 1, self._clock() + render.AGENT_LIMIT, False
+        while left > 0 and self._clock() < end:
+            first.wait_for(_NEVER, PAUSE)
+            running = first.running
+            requests = parse_requests(self._at_once(asks, render.take_requests(run)).output)
+            with workers(min(AT_ONCE, len(requests))) as pool:
+                codes = list(pool.map(lambda request: self._daemon(request, places, shell), requests))
+            for request, code in zip(requests, codes):
+                left -= 1
+                self._at_once(asks, render.answer_request(run, request.number, code))
+            if not running:
+                return
+            if not told and self._clock() >= end - render.AGENT_LIMIT / 2:
+                told = True
+                self._say(f"{subject}: mpirun has asked for {len(places) - 1 - left} of {len(places) - 1} daemons after {render.AGENT_LIMIT / 2:.0f} s")
+
+    def _daemon(self, request: Request, places: typing.Mapping[str, _Place], shell: typing.Callable[[_Place], Shell]) -> int:
+        """Start a daemon in the pod of its host, and return its exit code. Only pods of the group get one: the words come from a pod."""
+        place = places.get(request.host)
+        if place is None:
+            return 1
+        ended = self._at_once(shell(place), render.start_daemon(request.words), render.AGENT_LIMIT)
+        return ended.exit_code if ended.exit_code is not None else 1
+
+    def _at_once(self, shell: Shell, command: typing.Sequence[str], limit: float = SHORT) -> CommandResult:
+        shell.start(command)
+        return shell.wait(limit)
+
+    def _await(self, subject: str, shell: Shell, places: typing.Sequence[_Place]) -> CommandResult:
+        """Wait for mpirun, and tell of it now and then."""
+        pods = [place.pod for place in places]
+        start = self._clock()
+        limit = self._wanted.seconds + SLACK
+
+        def lost() -> str:
+            gone = self._pods.gone(*pods)
+            return gone.evidence if gone is not None else ""
+
+        while shell.running and not lost() and self._clock() < start + limit:
+            since = self._clock()
+            shell.wait_for(_NEVER, min(TOLD, max(0.0, start + limit - since)))
+            if shell.running and self._clock() - since >= TOLD:
+                self._say(f"{subject}: runs for {self._clock() - start:.0f} s, {self._wanted.seconds} s at most")
+        return shell.wait(0.0 if shell.running else SHORT, lost)
+
+    def _logs(self, run: CollectiveRun, places: typing.Sequence[_Place]) -> NcclLog:
+        """Read the logs of all ranks, and remove them. A pod whose log can't be read has none: its ranks are then not proven."""
+        with workers(min(AT_ONCE, len(places))) as pool:
+            texts = pool.map(lambda place: self._log(run, place), places)
+            try:
+                return nccl_log.parse(line for text in texts for line in text.splitlines(keepends=True))
+            except ParseError:
+                # more than a log of its length can be about: nothing of it is proven
+                return NcclLog()
+
+    def _log(self, run: CollectiveRun, place: _Place) -> str:
+        """Read the logs in a pod."""
+        pieces: typing.List[str] = []
+        try:
+            shell = self._shell(place.pod)
+        except ApiError:
+            return ""
+        try:
+            shell.wait(LOOK)
+            for piece in range(render.MOST_PIECES):
+                read = self._at_once(shell, render.read_logs(run, piece))
+                if read.exit_code != 0 or not read.output:
+                    break
+                pieces.append(read.output)
+            self._at_once(shell, render.remove_logs(run))
+        except ApiError:
+            # what came so far is not all, and tells so
+            pass
+        finally:
+            shell.close()
+        return "".join(pieces)
+
+
+def unstarted(plan: Plan, reason: str) -> CollectivesFacts:
+    """Return the answer of a run that starts no pod."""
+    (fabric,) = plan.fabrics
+    return CollectivesFacts(fabric.name, tuple(CollectivePod(node, error=reason) for node in plan.nodes))
+
+
+def _line_of(run: CollectiveRun, ended: CommandResult) -> str:
+    """For the report: what ran, without the script before it, how it ended and how long it took."""
+    words = f"{run.test}_perf on {folded(run.nodes, 4)}"
+    return line_of(dataclasses.replace(ended, command=words))
+
+
+def _last_lines(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return both_ends(" | ".join(lines[-_LINES:])) or "nothing"

@@ -1,0 +1,195 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rdma_collectives
+short_description: Run collectives of NCCL in pods on the nodes
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Starts one pod per node with the GPUs of the node and an interface on each rail of the fabric. The pods are in the namespace C(linerate-measure), which the
+    module creates and removes, and into which it copies the network of the fabric.
+  - Runs the programs of nccl-tests that C(rdma_cluster.collectives) names, one collective after the other. C(mpirun) runs in the pod of the first node of a
+    group. The module starts its daemons in the other pods, so that the image needs no sshd.
+  - Begins with each node alone, then runs two nodes rail by rail, all nodes of a leaf, one node of each leaf, and all nodes. Each step takes only nodes that
+    the steps before have proven. If a group is slow, it is halved rail by rail until a port, node, leaf, uplink or rail is named.
+  - Reads the log of NCCL of every rank. A figure counts only if the log proves its transport, so the module keeps both.
+  - Needs the facts of stage bandwidth in O(facts_dir) for the floors, and those of stage fabric for the leaves.
+  - Every command has a time limit inside and outside of the pod.
+  - Always removes the pods, also after an interrupt. Removes and reports pods that an earlier run left.
+  - Does not fail if a test fails. The check of the stage judges the result.
+options:
+  rails:
+    description:
+      - Rail of each HCA, by fabric, node and PCI address. The default comes from the facts of the run, if O(facts_dir) and O(run) are set.
+    type: dict
+    default: {}
+extends_documentation_fragment:
+  - linerate.rdma._options.intent
+  - linerate.rdma._options.pods
+  - linerate.rdma._options.cluster_facts
+  - linerate.rdma._options.lease
+  - linerate.rdma._options.progress
+  - linerate.rdma._attributes.changes
+  - linerate.rdma._authentication.options
+requirements:
+  - kubernetes >= 24.2.0
+attributes:
+  check_mode:
+    details:
+      - The module starts no pod and runs nothing. Each pod in the result has an error that says so.
+  diff_mode:
+    support: N/A
+    details:
+      - The module removes everything that it creates.
+  idempotent:
+    details:
+      - Only the removal of pods that an earlier run left is a change.
+"""
+
+EXAMPLES = r"""
+- name: Run collectives on all nodes of the run
+  linerate.rdma.rdma_collectives:
+    fabrics: "{{ rdma_fabrics }}"
+    cluster: "{{ rdma_cluster }}"
+    nodes: "{{ groups['rdma_nodes'] }}"
+  register: collectives_ran
+"""
+
+RETURN = r"""
+changes:
+  description: One line for each removed pod of an earlier run.
+  returned: success
+  type: list
+  elements: str
+collectives:
+  description: The tests.
+  returned: success
+  type: dict
+  contains:
+    fabric:
+      description: Name of the fabric.
+      type: str
+    pods:
+      description: The pod of each node with its host name and its HCAs, or the reason why it could not be used.
+      type: list
+      elements: dict
+    runs:
+      description:
+        - Each test with its nodes, the figures that nccl-tests printed, and what the log of NCCL shows of each rank.
+        - If a test failed, the kind of the failure and the output line that shows it.
+      type: list
+      elements: dict
+    announced:
+      description: Number of tests that were announced, if nothing is slow.
+      type: int
+    ended:
+      description: Reason why the tests ended before the last one. Empty if they did not.
+      type: str
+    leftovers:
+      description: Pods of an earlier run that were removed at the start.
+      type: list
+      elements: str
+    remaining:
+      description: Pods that could not be removed.
+      type: list
+      elements: str
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
+"""
+
+import dataclasses
+import resource
+import time
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.wanted import pick_fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, nodes_of, rails_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import Collectives, CollectivesFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import CollectivesBench, unstarted
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, sweep
+
+
+def answer(facts: CollectivesFacts) -> typing.Dict[str, typing.Any]:
+    """Return the answer of the module."""
+    changes = [f"removed leftover pod {name}" for name in facts.leftovers]
+    return {"changed": bool(changes), "collectives": to_data(facts), "changes": changes}
+
+
+def _wanted(intent: Intent) -> typing.Tuple[Collectives, Fabric]:
+    """Return what is wanted, and the fabric over which.
+
+    :raises RdmaError: nothing is, or it is not said over which
+    """
+    wanted = intent.cluster.collectives
+    fabric = pick_fabric(wanted, intent.fabrics) if wanted is not None else None
+    if wanted is None or fabric is None:
+        seen = "rdma_cluster.collectives is not set" if wanted is None else "rdma_cluster.collectives.fabric names no fabric with RDMA"
+        raise RdmaError(seen, "Set it as docs/intent.md describes")
+    return wanted, fabric
+
+
+def _seen(module: AnsibleModule) -> Facts:
+    """Return the rates of the rails and the places of the nodes; nothing where there is no folder of facts."""
+    folder = folder_of(module)
+    if folder is None:
+        return Facts()
+    data, _counts = facts_of(folder, "collectives", ("nodes", "bandwidth", "hcas", "subnets", "topologies", "tunings"))
+    seen: Facts = load(Facts, data, "facts")
+    return seen
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    """Run the collectives of the intent."""
+    options = module.params
+    intent = parse_intent(options["fabrics"], None, options["cluster"])
+    wanted, fabric = _wanted(intent)
+    plan = Plan((fabric,), intent.cluster, nodes_of(module), rails_of(module, intent), pod_seconds=options["pod_seconds"])
+    if module.check_mode:
+        return answer(unstarted(plan, NOT_CHECKED))
+    # some connections for each pod of a round at once, where 1024 files are all that a process may usually have open
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    seen = _seen(module)
+    with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
+        swept = sweep(held.cluster, plan.pod_seconds, time.monotonic, time.sleep, say)
+        place = Place(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
+        with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
+            there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)
+            facts = CollectivesBench(held.cluster, there, wanted, time.monotonic, time.sleep, say, seen).run()
+    return answer(dataclasses.replace(facts, leftovers=(*swept, *facts.leftovers)))
+
+
+def main() -> None:
+    end_by_interrupt()
+    module = AnsibleModule(
+        argument_spec=pods_spec(
+            **LEASE_SPEC,
+            rails={"type": "dict", "default": {}},
+            progress_file={"type": "path"},
+        ),
+        supports_check_mode=True,
+    )
+    run_with_fact(module, lambda: work(module), "collectives")
+
+
+if __name__ == "__main__":
+    main()

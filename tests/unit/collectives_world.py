@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A fleet whose pods run nccl-tests: an API server, shells, mpirun with its daemons, the program's output and NCCL's logs, all played."""
+
+from __future__ import annotations
+
+import re
+import threading
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives import host_name
+
+from .nccl_job import Job
+from .run.test_pairs import Api
+
+#: RDMA devices of the two rails, in each pod
+DEVICES = ("mlx5_21", "mlx5_22")
+#: GB/s of a rail of 392 Gb/s, and of the inside of a node
+RAIL, INSIDE = 49.0, 370.0
+GIB = 1 << 30
+FABRIC: typing.Dict[str, typing.Any] = {
+    "name": "compute",
+    "profile": "sriov_ethernet",
+    "select": {"hcas_per_node": 2},
+    "virtual_functions": 4,
+    "resource_name": "rails",
+    "network": {"name": "net", "namespace": "test"},
+    "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
+}
+COLLECTIVES: typing.Dict[str, typing.Any] = {"image": "registry.example/nccl-tests:1", "cpu": "8", "memory": "64Gi", "gpus_per_node": 2}
+CLUSTER: typing.Dict[str, typing.Any] = {"collectives": COLLECTIVES}
+
+
+def functions_of(node: int) -> typing.List[typing.Tuple[str, str, str]]:
+    """Return the virtual functions of a pod: address, physical function and RDMA device."""
+    return [(f"0000:{1 + rail:02x}:10.{node % 8}", f"0000:{1 + rail:02x}:00.0", device) for rail, device in enumerate(DEVICES)]
+
+
+def tests_text(collective: str, ranks: typing.Sequence[typing.Tuple[int, int, str, int]], size: int, bus: float, wrong: int = 0) -> str:
+    """Return what nccl-tests prints.
+
+    :param ranks: group, process, host and GPU of each
+    :param size: ranks of a communicator
+    :param bus: bus bandwidth of all messages, in GB/s
+    """
+    factor = 2 * (size - 1) / size if collective == "all_reduce" else (size - 1) / size
+    lines = [
+        "# nccl-tests version 2.19.6 nccl-headers=22809 nccl-library=22809",
+        f"# Collective test starting: {collective}_perf",
+        f"# nThread 1 nGpus 1 minBytes {GIB} maxBytes {8 * GIB} step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0 unalign: 0",
+        "#",
+        "# Using devices",
+    ]
+    for number, (group, pid, host, gpu) in enumerate(ranks):
+        lines.append(f"#  Rank {number:2d} Group {group:2d} Pid {pid:6d} on {host:>10} device {gpu:2d} [0000:{gpu + 6:02x}:00] NVIDIA H100")
+    lines += [
+        "#",
+        "#                                                              out-of-place                       in-place          ",
+        "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong ",
+        "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)         ",
+    ]
+    for step in range(4):
+        bytes_ = GIB << step
+        algorithm = bus / factor if factor else bus
+        part = f"{bytes_ / algorithm / 1e3:8.2f} {algorithm:7.2f} {bus:7.2f} {wrong:7d}"
+        lines.append(f"{bytes_:12d} {bytes_ // 4:13d} {'float':>9} {'sum':>7} {-1:7d} {part} {part}")
+    lines += [f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}", f"# Avg bus bandwidth    : {bus:.2f} ", "#"]
+    return "\n".join([*lines, f"# Collective test concluded: {collective}_perf", "#", ""])
+
+
+class Mpirun:
+    """One run of mpirun.
+
+    :ivar hosts: of its pods, in their order
+    """
+
+    def __init__(self, command: typing.Sequence[str]) -> None:
+        self.command = tuple(command)
+        self.hosts = [item.rpartition(":")[0] for item in command[command.index("--host") + 1].split(",")]
+        variables = dict(word.split("=", 1) for before, word in zip(command, command[1:]) if before == "-x")
+        self.name = variables["NCCL_DEBUG_FILE"].rpartition("/")[2].partition(".")[0]
+        self.split = "NCCL_TESTS_SPLIT" in variables
+        self.gpu = int(variables["CUDA_VISIBLE_DEVICES"]) if "CUDA_VISIBLE_DEVICES" in variables else None
+        self.collective = next(word.rpartition("/")[2][: -len("_perf")] for word in command if word.endswith("_perf"))
+        self.asks = list(enumerate(self.hosts[1:], start=4711))
+        self.answers: typing.Dict[int, int] = {}
+
+    @property
+    def ended(self) -> bool:
+        return len(self.answers) == len(self.hosts) - 1 or any(self.answers.values())
+
+    def jobs(self) -> typing.List[typing.Tuple[int, Job]]:
+        """Return each communicator with its rail."""
+        if self.split or self.gpu is not None:
+            rails = (0, 1) if self.gpu is None else (self.gpu,)
+            return [(rail, Job(hosts=len(self.hosts), gpus=1, hcas=(DEVICES[rail],))) for rail in rails]
+        return [(0, Job(hosts=len(self.hosts), gpus=2, hcas=DEVICES))]
+
+
+class NcclApi(Api):
+    """An API server with such pods.
+
+    :ivar slow: rails of nodes that give half of their rate; -1: the inside of the node
+    :ivar tcp: nodes that fall back to TCP
+    :ivar mute: nodes whose logs are lost
+    :ivar dies: kind of run in which mpirun ends with an error: its number of nodes
+    :ivar runs: each run of mpirun
+    :ivar executed: words of daemons, by pod
+    """
+
+    def __init__(self, nodes: typing.Tuple[str, ...] = ("a", "b", "c", "d")) -> None:
+        super().__init__(nodes)
+        self.slow: typing.Set[typing.Tuple[str, int]] = set()
+        self.tcp: typing.Set[str] = set()
+        self.mute: typing.Set[str] = set()
+        self.one_rail: typing.Set[str] = set()
+        self.dies: typing.Set[int] = set()
+        #: pods have the HCAs themselves, and no function of their own
+        self.shared = False
+        self.wrong = 0
+        #: runs of mpirun, by their number, whose connection breaks
+        self.breaks: typing.Set[int] = set()
+        self.asked_for = ""
+        self.runs: typing.List[Mpirun] = []
+        self.removed_logs: typing.List[str] = []
+        self.executed: typing.List[typing.Tuple[str, str]] = []
+        self.definitions: typing.List[typing.Dict[str, typing.Any]] = []
+        self.lock = threading.RLock()
+
+    def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        with self.lock:
+            self.definitions.append(definition)
+            made = super().create(definition)
+            made["spec"] = {"hostname": definition["spec"]["hostname"], "nodeName": made["node"]}
+            return made
+
+    def shell(self, namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: typing.Any) -> typing.Any:
+        if pod not in self.pods:
+            raise ApiError(404, "NotFound", f"pods {pod} not found", "GET")
+        assert container == "collectives"
+        return NcclShell(self, pod, command[-1].split())
+
+    def node_of(self, pod: str) -> str:
+        return str(self.pods[pod]["node"])
+
+    def node_named(self, host: str) -> str:
+        """Return the node whose pod has a host name."""
+        return next(name for name in self.nodes if host_name(name) == host)
+
+    def probe_of(self, node: str, asked: typing.Sequence[str]) -> str:
+        """Return the greeting of a shell.
+
+        :param asked: addresses that it shall tell of
+        """
+        found = functions_of(self.nodes.index(node))
+        if self.shared:
+            devices = {function: device for _address, function, device in found}
+            return "".join(f"pci {address} {devices[address]}\n" for address in asked if address in devices)
+        if node in self.one_rail:
+            found = [found[0], (f"{found[0][0][:-1]}7", found[0][1], "mlx5_29")]
+        lines = [f"env PCIDEVICE_OPENSHIFT_IO_RAILS={','.join(address for address, _function, _device in found)}"]
+        for address, function, device in found:
+            lines += [f"pci {address} {device}", f"numa {address} 0", f"physfn {address} {function}"]
+        return "\n".join(lines) + "\n"
+
+    def run_named(self, path: str) -> typing.Optional[Mpirun]:
+        return next((run for run in reversed(self.runs) if run.name == path.rpartition("/")[2]), None)
+
+    def printed(self, run: Mpirun) -> CommandResult:
+        """Return what mpirun prints at the end."""
+        if self.runs.index(run) in self.breaks:
+            return CommandResult("mpirun", None, "", error="the connection to the pod broke: reset")
+        if any(run.answers.values()):
+            return CommandResult("mpirun", 1, "ORTE was unable to reliably start one or more daemons.\n")
+        if len(run.hosts) in self.dies:
+            return CommandResult("mpirun", 139, "mpirun noticed that process rank 1 exited on signal 11 (Segmentation fault).\n")
+        nodes = [self.node_named(host) for host in run.hosts]
+        rails = {0, 1} if run.gpu is None else {run.gpu}
+        slow = any((node, rail) in self.slow for node in nodes for rail in rails)
+        bound = INSIDE if len(nodes) == 1 else RAIL * (1 if run.split or run.gpu is not None else 2)
+        if len(nodes) == 1:
+            slow = (nodes[0], -1) in self.slow
+        ranks = [
+            (rail if run.split else 0, 100 + 10 * rail + gpu, host, rail if run.split else gpu)
+            for rail, job in run.jobs()
+            for host in run.hosts
+            for gpu in range(job.gpus)
+        ]
+        size = run.jobs()[0][1].ranks
+        return CommandResult("mpirun", 0, tests_text(run.collective, ranks, size, bound * (0.5 if slow else 0.96), self.wrong))
+
+    def log(self, run: Mpirun, host: str) -> str:
+        """Return NCCL's log of the ranks of a host."""
+        node = self.node_named(host)
+        if node in self.mute:
+            return ""
+        lines = []
+        for rail, job in run.jobs():
+            text = job.text().replace("0x6b99be0cc5a5bfbf", f"0x6b99be0cc5a5bfb{rail}")
+            for line in text.splitlines(keepends=True):
+                number = int(line.partition("-worker-")[2].partition(":")[0])
+                if run.hosts[number] != host:
+                    continue
+                lines.append(self._said(run, node, rail, f"{host}:{line.partition(':')[2]}"))
+        return "".join(lines)
+
+    def _said(self, run: Mpirun, node: str, rail: int, line: str) -> str:
+        """Return a line of a process of a rail: each has numbers of its own, and a GPU of its own on its node."""
+        host, pid, rest = line.split(":", 2)
+        thread, blank, rest = rest.partition(" ")
+        if run.split:
+            rest = rest.replace("cudaDev 0", f"cudaDev {rail}")
+        if node in self.tcp and len(run.hosts) > 1:
+            rest = re.sub(r"NET/IB/[0-9]+/GDRDMA", "NET/Socket/0", rest)
+        return f"{host}:{int(pid) + 10 * rail}:{int(thread) + 10 * rail}{blank}{rest}"
+
+
+class NcclShell:
+    """A shell in such a pod."""
+
+    def __init__(self, api: NcclApi, pod: str, asked: typing.Sequence[str]) -> None:
+        self.api, self.pod, self.open = api, pod, True
+        self.result = CommandResult("shell", 0, api.probe_of(api.node_of(pod), asked))
+        self.mpirun: typing.Optional[Mpirun] = None
+
+    def start(self, command: typing.Sequence[str]) -> None:
+        with self.api.lock:
+            assert all(word.isprintable() for word in command), command
+            self.mpirun = None
+            self.result = self._ran(list(command))
+
+    def _ran(self, command: typing.List[str]) -> CommandResult:
+        api, line = self.api, " ".join(command)
+        if "mpirun" in command:
+            self.mpirun = Mpirun(command)
+            api.runs.append(self.mpirun)
+            return CommandResult("mpirun", None, "")
+        if "mkdir" in line:
+            return CommandResult(line, 0, "")
+        if ".*.ask" in line:
+            run = api.run_named(command[-1])
+            asks, said = (run.asks if run is not None else []), ""
+            for number, host in asks:
+                said += f"ask {number}\n{api.asked_for or host}\norted --of {run.name if run is not None else ''}\n"
+            asks.clear()
+            return CommandResult(line, 0, said)
+        if "orted" in line:
+            api.executed.append((self.pod, command[-1]))
+            return CommandResult(line, 0, "")
+        if 'echo "$1"' in line:
+            path, _dot, rest = command[-1].partition(".")
+            run = api.run_named(path)
+            assert run is not None
+            run.answers[int(rest.partition(".")[0])] = int(command[-2])
+            return CommandResult(line, 0, "")
+        if "tail -c" in line:
+            run = api.run_named(command[4])
+            text = api.log(run, host_name(api.node_of(self.pod))) if run is not None else ""
+            start, size = int(command[5]) - 1, int(command[6])
+            return CommandResult(line, 0, text[start : start + size])
+        if "rm -f" in line:
+            api.removed_logs.append(command[4])
+            return CommandResult(line, 0, "")
+        raise AssertionError(line)
+
+    @property
+    def running(self) -> bool:
+        return self.open and self.mpirun is not None and not self.mpirun.ended
+
+    def wait_for(self, text: str, seconds: float) -> bool:
+        return False
+
+    def wait(self, seconds: float, lost: typing.Callable[[], str] = str) -> CommandResult:
+        with self.api.lock:
+            if self.mpirun is None:
+                return self.result
+            if not self.mpirun.ended:
+                self.open = False
+                return CommandResult("mpirun", None, "", not lost(), error=lost())
+            return self.api.printed(self.mpirun)
+
+    def close(self) -> None:
+        self.open = False

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What stage collectives has proven, in the report: a table with pictures, metrics, the sheet to sign; and a site that asks for nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import GroupFigure
+from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import describe
+from ansible_collections.linerate.rdma.plugins.module_utils._report.collective_figures import picture
+from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
+from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
+from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import render_signature
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, FABRIC, NcclApi
+from ansible_collections.linerate.rdma.tests.unit.report.report_world import FINISHED, RUN, STARTED, Made, World, records
+from ansible_collections.linerate.rdma.tests.unit.report.test_metrics import key, report, samples
+from ansible_collections.linerate.rdma.tests.unit.report.test_signature import EVIDENCE, words
+from ansible_collections.linerate.rdma.tests.unit.run.test_collectives import measured, run
+
+CONTEXT = StageContext("collectives", RUN, STARTED, FINISHED, False, {})
+SMALL = World(nodes=4, rails=2, on_leaf=2, rounds=3)
+
+
+def made(slow: typing.Collection[typing.Tuple[str, int]] = (), cluster: typing.Any = CLUSTER) -> Made:
+    """Return a run whose stage collectives is that of a fleet that is played."""
+    api = NcclApi()
+    api.slow = set(slow)
+    facts = to_data(Facts(api.nodes, run(api)[0], measured(api.nodes)))
+    record = judge_stage(CONTEXT, RawIntent([FABRIC], None, cluster), facts)
+    # a folder has one fact of the bandwidth, and both stages are judged by it
+    whole = records(SMALL)
+    whole = whole.change("bandwidth", {**whole.facts["bandwidth"], "bandwidth": facts["bandwidth"]})
+    return whole.change("collectives", facts, judged=record.judged, gate=record.gate, intent=record.intent)
+
+
+def test_the_page_has_each_group_with_its_floor_and_its_sizes() -> None:
+    text = render_html(build(made().records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=made().source))
+    assert "Collectives that are proven" in text and "a, b, c, d" in text
+    assert 'aria-label="1 GiB 94.1 GB/s, 2 GiB 94.1 GB/s, 4 GiB 94.1 GB/s, 8 GiB 94.1 GB/s"' in text
+
+
+def test_a_slow_group_comes_first_and_says_so() -> None:
+    text = render_html(build(made({("d", 1)}).records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=made({("d", 1)}).source))
+    table = text[text.index("Collectives that are proven") :]
+    assert "too slow" in table and table.index("c, d") < table.index("a, b")
+
+
+def test_a_picture_of_one_size_without_a_floor() -> None:
+    shown = str(picture(GroupFigure("all_reduce", "one node", ("a",), 370.0, None, ((1 << 30, 370.0),))))
+    assert "<line" not in shown and "<circle" in shown
+
+
+def test_metrics_of_each_step() -> None:
+    found = samples(render_metrics(report(made())))
+    name = "collective_bytes_per_second"
+    assert abs(found[key(name, collective="all_reduce", step="all", figure="lowest")] - 94.08e9) < 1e7
+    assert found[key(name, collective="all_reduce", step="two nodes", figure="best")] > 46e9
+
+
+def test_the_sheet_has_the_steps_with_their_floors() -> None:
+    shown = words(render_signature(report(made()), EVIDENCE))
+    assert "Collectives that are proven, GB/s" in shown and "all_reduce, all 1 94.1 94.1 88.2" in shown
+
+
+def test_a_site_that_asks_for_nothing_is_told_by_name_and_not_counted() -> None:
+    record = judge_stage(CONTEXT, RawIntent([FABRIC]), to_data(Facts(("a", "b"))))
+    assert record.gate == "open" and record.is_unasked
+    assert describe(record)[0] == "collectives: nothing was checked - not asked for"
+    whole = records(SMALL)
+    unasked = dataclasses.replace(whole, records={**whole.records, "collectives": record})
+    shown = report(unasked)
+    assert shown.green and len(shown.asked) == len(shown.stages) - 1 and shown.summary.startswith(f"GREEN - {len(shown.stages) - 1} stages")
+    text = render_html(build(unasked.records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=unasked.source))
+    assert "not asked for" in text and "Collectives that are proven" not in text
+    assert not [name for name, _labels in samples(render_metrics(shown)) if "collective" in name]
+    assert "Collectives that are proven" not in words(render_signature(shown, EVIDENCE))
+
+
+def test_a_stage_that_is_asked_for_is_counted() -> None:
+    assert not made().records["collectives"].is_unasked

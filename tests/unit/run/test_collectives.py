@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The stage collectives from its pods to its findings: steps, daemons, logs, halving, failures, and that no pod stays. API server and pods are played."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import CollectivesFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import Refusal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import CollectivesBench, unstarted
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
+from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, COLLECTIVES, FABRIC, Mpirun, NcclApi, functions_of
+
+from .test_pairs import Clock
+
+Found = typing.Tuple[CollectivesFacts, typing.List[str], typing.Tuple[Finding, ...]]
+
+
+def measured(nodes: typing.Sequence[str]) -> BandwidthFacts:
+    """Return what stage bandwidth has measured: each rail of each node at 392 Gb/s."""
+    pairs = [PairResult("compute", one, other, 5, average_gbps=392.0, rail=rail) for rail in (0, 1) for one, other in zip(nodes, (*nodes[1:], nodes[0]))]
+    return BandwidthFacts((), tuple(pairs))
+
+
+def run(api: NcclApi, bandwidth: bool = True, refused: typing.Optional[Refusal] = None, **wishes: typing.Any) -> Found:
+    """Run the stage, and judge it by its facts as they are kept."""
+    lines: typing.List[str] = []
+    intent = parse_intent([FABRIC], None, {**CLUSTER, "collectives": {**COLLECTIVES, **wishes}})
+    rails = {"compute": {node: {function: rail for rail, (_vf, function, _device) in enumerate(functions_of(0))} for node in api.nodes}}
+    plan = Plan(intent.fabrics, intent.cluster, api.nodes, rails, parallel=8, pod_seconds=60.0, run="run-1", refused={"compute": refused} if refused else {})
+    seen = Facts(api.nodes, bandwidth=measured(api.nodes) if bandwidth else None)
+    assert intent.cluster.collectives is not None
+    bench = CollectivesBench(typing.cast(Cluster, api), plan, intent.cluster.collectives, Clock(), lambda seconds: None, lines.append, seen)
+    facts = load(CollectivesFacts, to_data(bench.run()), "collectives")
+    return facts, lines, check(intent, dataclasses.replace(seen, collectives=facts))
+
+
+def of(findings: typing.Iterable[Finding], check_id: str) -> typing.List[typing.Tuple[str, str]]:
+    return [(item.status, item.subject) for item in findings if item.check == check_id]
+
+
+def bad(findings: typing.Iterable[Finding]) -> typing.Set[str]:
+    return {item.check for item in findings if item.status in (FAIL, UNKNOWN)}
+
+
+def test_a_sound_fleet_is_proven_from_one_node_to_all_and_no_pod_stays() -> None:
+    api = NcclApi()
+    facts, lines, findings = run(api)
+    assert {item.status for item in findings} == {PASS}, [item for item in findings if item.status != PASS]
+    assert [(ran.kind, len(ran.nodes)) for ran in facts.runs] == [*[("one node", 1)] * 4, *[("two nodes", 2)] * 2, ("all", 4)]
+    assert api.pods == {} and facts.remaining == () and facts.announced == 7
+    assert "all_reduce: 4 of one node, 2 of two nodes, 1 of all;" in " ".join(lines)
+    assert "all_reduce, all: a, b, c, d: 94.1 GB/s, as it should be" in " ".join(lines)
+    # the network alone goes before the whole
+    assert [run.split for run in api.runs if len(run.hosts) == 2] == [True, True] and not api.runs[-1].split
+
+
+def test_pods_that_share_the_hcas_of_their_node_are_told_which_they_are() -> None:
+    api = NcclApi(("a", "b"))
+    api.shared = True
+    facts, _lines, findings = run(api)
+    assert (
+        bad(findings) == set()
+        and [[(hca.device, hca.rail, hca.numa_node) for hca in pod.hcas] for pod in facts.pods] == [[("mlx5_21", 0, None), ("mlx5_22", 1, None)]] * 2
+    )
+
+
+def test_nodes_with_long_names_stay_apart() -> None:
+    nodes = tuple(f"gpu-{number}.a-region-of-a-cloud.with-a-rather-long-name.compute.example.com" for number in range(3))
+    facts, _lines, findings = run(NcclApi(nodes))
+    assert bad(findings) == set() and len({pod.host for pod in facts.pods}) == 3 and facts.runs[-1].nodes == nodes
+
+
+def test_each_daemon_runs_in_the_pod_of_its_host_and_each_log_is_removed() -> None:
+    api = NcclApi()
+    run(api)
+    started = {pod for pod, _words in api.executed}
+    assert started == {"linerate-collectives-compute-b", "linerate-collectives-compute-c", "linerate-collectives-compute-d"}
+    assert len(api.removed_logs) == 4 + 2 * 2 + 4 and len(set(api.removed_logs)) == 7
+
+
+def test_a_pod_of_each_node_has_all_gpus_and_rails() -> None:
+    api = NcclApi()
+    run(api)
+    assert len(api.definitions) == 4
+    for item in api.definitions:
+        limits = item["spec"]["containers"][0]["resources"]["limits"]
+        assert (limits["nvidia.com/gpu"], limits["openshift.io/rails"]) == ("2", "2") and item["metadata"]["labels"]["linerate.rdma/run"] == "run-1"
+
+
+def test_a_slow_port_is_halved_and_named_and_the_others_are_proven() -> None:
+    api = NcclApi(("a", "b", "c", "d", "e"))
+    api.slow = {("d", 1)}
+    facts, _lines, findings = run(api)
+    assert (FAIL, "all_reduce, d rail 1") in of(findings, "collectives.suspect")
+    assert [item for item in of(findings, "collectives.steps") if item[0] != PASS] == []
+    assert facts.runs[-1].nodes == ("a", "b", "c", "e")
+    slow = [item for item in findings if item.check == "collectives.bandwidth" and item.status == FAIL]
+    assert slow and all("of what the links of this cluster allow" in item.why for item in slow)
+    # trials of a halving are told by what they name
+    assert all("rail" not in item.subject for item in slow)
+
+
+def test_a_node_that_falls_back_to_tcp_proves_nothing_and_is_named() -> None:
+    api = NcclApi()
+    api.tcp = {"c"}
+    _facts, _lines, findings = run(api)
+    assert any(item.check == "collectives.way" and item.status == FAIL and "TCP (NET/Socket)" in item.why for item in findings)
+    assert any("c" in subject for status, subject in of(findings, "collectives.suspect") if status == FAIL)
+    assert not any(item.status == PASS and item.check == "collectives.bandwidth" and "c" in item.subject.partition(": ")[2].split(", ") for item in findings)
+
+
+def test_a_log_that_is_lost_is_unknown_and_never_a_figure() -> None:
+    api = NcclApi()
+    api.mute = {"b"}
+    _facts, _lines, findings = run(api)
+    mine = [item for item in findings if "one node: b" in item.subject]
+    assert {item.status for item in mine} <= {UNKNOWN, FAIL} and "collectives.suspect" in {item.check for item in mine}
+
+
+def test_wrong_values_fail_although_all_is_fast() -> None:
+    api = NcclApi(("a", "b"))
+    api.wrong = 3
+    _facts, _lines, findings = run(api)
+    assert any(item.check == "collectives.figures" and item.status == FAIL for item in findings)
+    assert not [item for item in findings if item.check == "collectives.bandwidth" and item.status == PASS]
+
+
+def test_a_program_that_dies_is_told_with_its_last_lines() -> None:
+    api = NcclApi(("a", "b"))
+    api.dies = {2}
+    facts, _lines, findings = run(api)
+    assert any("signal 11" in ran.evidence for ran in facts.runs)
+    (dead, *_more) = [item for item in findings if item.check == "collectives.started"]
+    assert dead.status == UNKNOWN and "signal 11" in dead.why and (UNKNOWN, "all_reduce, two nodes") in of(findings, "collectives.steps")
+    assert api.pods == {}
+
+
+def test_a_connection_that_breaks_is_no_fault_of_the_test() -> None:
+    api = NcclApi(("a", "b"))
+    api.breaks = {2}
+    facts, lines, findings = run(api)
+    assert len(api.runs) == 4 and len(facts.runs) == 3 and bad(findings) == set()
+    assert sum("; once more" in line for line in lines) == 1
+
+
+def test_a_connection_that_breaks_again_is_told() -> None:
+    api = NcclApi(("a", "b"))
+    api.breaks = set(range(2, 99))
+    facts, _lines, findings = run(api)
+    assert next(ran.failure for ran in facts.runs if ran.kind == "two nodes") == "exec_lost" and "collectives.started" in bad(findings)
+
+
+def test_a_pod_that_is_lost_meanwhile_ends_its_tests_alone() -> None:
+    class Lost(NcclApi):
+        def printed(self, ran: Mpirun) -> CommandResult:
+            if len(ran.hosts) == 2 and ran.hosts[1] == "b":
+                self.pods.pop("linerate-collectives-compute-b", None)
+                return CommandResult("mpirun", 1, "ORTE has lost communication with a remote daemon.\n")
+            return super().printed(ran)
+
+    api = Lost()
+    facts, _lines, findings = run(api)
+    assert any(ran.failure and "b" in ran.nodes for ran in facts.runs)
+    assert any(status == FAIL and subject.startswith("all_reduce, b") for status, subject in of(findings, "collectives.suspect"))
+    assert facts.runs[-1].nodes == ("a", "c", "d") and not facts.runs[-1].failure
+
+
+def test_the_inside_of_a_node_that_is_slow_keeps_it_from_the_network() -> None:
+    api = NcclApi()
+    api.slow = {("b", -1)}
+    facts, _lines, findings = run(api)
+    assert (FAIL, "all_reduce, b") in of(findings, "collectives.inside")
+    assert all("b" not in ran.nodes for ran in facts.runs if len(ran.nodes) > 1) and facts.runs[-1].nodes == ("a", "c", "d")
+
+
+def test_a_host_that_is_none_of_the_group_gets_no_daemon() -> None:
+    api = NcclApi(("a", "b"))
+    api.asked_for = "some-other-pod"
+    facts, _lines, findings = run(api)
+    assert api.executed == [] and any("unable to reliably start" in ran.evidence for ran in facts.runs)
+    assert "collectives.started" in bad(findings)
+
+
+def test_a_pod_without_a_function_of_each_rail_is_named() -> None:
+    api = NcclApi()
+    api.one_rail = {"c"}
+    facts, _lines, findings = run(api)
+    (pod,) = [item for item in findings if item.check == "collectives.pod" and item.status != PASS]
+    assert (pod.status, pod.subject) == (FAIL, "compute c") and "no HCA of rail 1" in pod.why and "function of each rail" in pod.remedy
+    assert facts.runs[-1].nodes == ("a", "b", "d")
+
+
+def test_without_the_rates_of_the_rails_nothing_is_a_pass_but_what_the_intent_expects() -> None:
+    _facts, _lines, findings = run(NcclApi(), bandwidth=False)
+    assert {status for status, _subject in of(findings, "collectives.bandwidth")} == {UNKNOWN}
+    wished = [{"test": "all_reduce", "gbs": 90.0, "reason": "measured at hand-over"}]
+    _facts, _lines, findings = run(NcclApi(), bandwidth=False, expected_busbw=wished)
+    found = {item.subject: item for item in findings if item.check == "collectives.bandwidth"}
+    assert found["all_reduce, all: a, b, c, d"].status == PASS and "by the intent: measured at hand-over" in found["all_reduce, all: a, b, c, d"].expected
+
+
+def test_collectives_run_one_after_the_other() -> None:
+    api = NcclApi(("a", "b", "c"))
+    facts, _lines, findings = run(api, tests=["all_gather", "all_reduce"])
+    assert [ran.test for ran in facts.runs] == ["all_gather"] * 6 + ["all_reduce"] * 6 and bad(findings) == set()
+
+
+def test_one_node_alone_proves_no_network() -> None:
+    _facts, _lines, findings = run(NcclApi(("a",)))
+    assert (UNKNOWN, "all_reduce, two nodes") in of(findings, "collectives.steps")
+
+
+def test_a_network_that_is_refused_starts_nothing() -> None:
+    api = NcclApi()
+    facts, _lines, findings = run(api, refused=Refusal("no_network", "NetworkAttachmentDefinition test/net is not there."))
+    assert api.made == [] and facts.runs == () and {status for status, _subject in of(findings, "collectives.pod")} == {UNKNOWN}
+
+
+def test_pods_of_an_interrupted_run_are_removed_first_and_told() -> None:
+    api = NcclApi(("a", "b"))
+    run(api)
+    (old,) = [item for item in api.definitions if item["metadata"]["name"].endswith("-a")]
+    api.create({**old, "metadata": {**old["metadata"], "name": "linerate-old"}})
+    facts, _lines, findings = run(api)
+    assert [name.partition("/")[2] for name in facts.leftovers] == ["linerate-old"] and of(findings, "collectives.cleanup") == [(WARN, "pods")]
+
+
+def test_an_interrupt_leaves_no_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = NcclApi(("a", "b"))
+
+    def interrupted(*_arguments: object) -> typing.NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(NcclApi, "printed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(api)
+    assert api.made and api.pods == {}
+
+
+def test_what_check_mode_starts_not() -> None:
+    intent = parse_intent([FABRIC], None, CLUSTER)
+    facts = unstarted(Plan(intent.fabrics, intent.cluster, ("a", "b")), "in check mode no pod is started")
+    findings = check(intent, Facts(("a", "b"), facts))
+    assert of(findings, "collectives.pod") == [(UNKNOWN, "compute a"), (UNKNOWN, "compute b")]
+
+
+def test_a_site_that_asks_for_nothing_passes_and_says_that_nothing_is_proven() -> None:
+    (finding,) = check(parse_intent([FABRIC]), Facts(("a", "b")))
+    assert (finding.check, finding.status) == ("collectives.wanted", PASS) and "nothing is proven" in finding.measured
+
+
+def test_a_site_that_asks_for_collectives_needs_its_facts() -> None:
+    intent = parse_intent([FABRIC], None, CLUSTER)
+    (finding,) = check(intent, Facts(("a", "b")))
+    assert (finding.check, finding.status, finding.measured) == ("collectives.wanted", UNKNOWN, "not run")
+    (finding,) = check(intent, Facts(("a", "b"), CollectivesFacts("storage")))
+    assert (finding.check, finding.status) == ("collectives.wanted", UNKNOWN)
+
+
+def test_facts_of_fewer_tests_than_the_intent_needs_are_unknown() -> None:
+    api = NcclApi(("a", "b"))
+    facts, _lines, _findings = run(api)
+    intent = parse_intent([FABRIC], None, {"collectives": {**COLLECTIVES, "tests": ["all_reduce", "all_gather"]}})
+    findings = check(intent, Facts(api.nodes, facts, measured(api.nodes)))
+    assert {item.subject for item in findings if item.check == "collectives.started"} >= {"all_gather, one node: a", "all_gather, one node: b"}
