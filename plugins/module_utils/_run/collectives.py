@@ -277,7 +277,8 @@ class CollectivesBench:
         while left > 0 and self._clock() < end:
             first.wait_for(_NEVER, PAUSE)
             running = first.running
-            requests = parse_requests(self._at_once(asks, render.take_requests(run)).output)
+            # a pod may ask for as many as it likes
+            requests = parse_requests(self._at_once(asks, render.take_requests(run)).output)[:left]
             with workers(min(AT_ONCE, len(requests))) as pool:
                 codes = list(pool.map(lambda request: self._daemon(request, places, shell), requests))
             for request, code in zip(requests, codes):

@@ -315,6 +315,7 @@ TEXT["limits.decode_answer"] = Text(
 )
 TEXT["limits.values_of"] = Text(lambda text: 0 <= parser("limits.values_of")(text) <= len(text), ['{"a": [1, 2.5, "x", null, true]}'], (True,))
 TEXT["node.tuning.is_of_node"] = Text(parser("node.tuning.is_of_node"), ["Name:\tirqbalance\nUid:\t0\t0\t0\t0\nNSpid:\t812\n"], (False,))
+TEXT["pods.agent.parse_requests"] = Text(parser("pods.agent.parse_requests"), ["ask 1\nlinerate-b\norted --hnp 10.0.0.1\n"], ((),))
 TEXT["limits.excess_of"] = Text(lambda text: parser("limits.excess_of")(text.encode("ascii", "replace").decode()), ['{"a": [1, 2.5, "x", null, true]}'], ("",))
 TEXT["limits.decode_json"] = Text(lambda text: parser("limits.decode_json")(text, "a file"), ['{"a": [1, 2.5, "x", null, true]}'], (ANY,))
 TEXT["kubernetes.images.reference"] = Text(parser("kubernetes.images.reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"])
