@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 import typing
 
 from .._model.errors import RdmaError
@@ -18,12 +19,14 @@ from .._model.text import plain
 from .._parse.kubernetes.pulled_images import pulled_images
 from .command import Finished, each, run, search_path
 from .kubernetes import Resource
-from .yaml_documents import read_documents
+from .yaml_documents import MOST_CHART, read_documents
 
 #: seconds for one chart; a registry that is far away may take its time
 LIMIT = 120.0
 #: charts that are asked for at the same time
 _AT_ONCE = 4
+#: reading takes memory: one of them does so at a time
+_READING = threading.Lock()
 #: whose secrets Helm may need: it logs in to OCI registries by Docker's configuration, and the helpers that this names take the credentials of a cloud
 #: [helm.sh/docs/topics/registries, docs.docker.com/reference/cli/docker/login, credential helpers]
 _KEPT = ("AWS_", "AZURE_", "DOCKER_", "GOOGLE_")
@@ -38,7 +41,7 @@ def template(binary: str, chart: Chart, values: typing.Mapping[str, typing.Any],
 
     :param binary: name or path of Helm
     :param kubernetes: version of the cluster (v1.33.2), which a chart may ask for; empty is what Helm takes for it
-    :raises HelmError: there is none, it refuses, runs into its limit, or prints what is no YAML
+    :raises HelmError: there is none, it refuses, runs into its limit, prints more than a chart has, or what is no YAML
     """
     with tempfile.TemporaryDirectory(prefix="linerate-") as folder:
         file = os.path.join(folder, "values.json")
@@ -64,10 +67,13 @@ def _documents(binary: str, argv: typing.Sequence[str], chart: Chart) -> typing.
         raise HelmError(f"there is no program {binary} in the PATH", "Install Helm (https://helm.sh/docs/intro/install), or name it in operators_helm_binary")
     of_chart = [*(["--version", chart.version] if chart.version else []), *(["--repo", chart.repository] if chart.repository else [])]
     done = _run([path, *argv, *of_chart])
+    if done.overflowed:
+        raise HelmError(plain(done.failure), f"Look at what the chart {chart.reference} prints, or name another chart or version in operators_charts")
     if done.failure:
         raise HelmError(plain(done.failure), _remedy(done.failure, chart))
     try:
-        return read_documents(done.stdout)
+        with _READING:
+            return read_documents(done.stdout)
     except RdmaError as error:
         raise HelmError(f"helm {argv[0]} of {chart.reference} printed no objects: {error.seen}", "Give the same command by hand") from error
 
@@ -98,6 +104,6 @@ def _remedy(words: str, chart: Chart) -> str:
 
 def _run(argv: typing.Sequence[str]) -> Finished:
     try:
-        return run(argv, LIMIT, _KEPT)
+        return run(argv, LIMIT, _KEPT, MOST_CHART)
     except OSError as error:
         raise HelmError(f"{argv[0]} cannot be started: {error.strerror}", "Name Helm in operators_helm_binary") from error

@@ -17,11 +17,14 @@ from .._model.hca import NodeHcas
 from .._model.operand import operand
 from .._model.reachability import PortName
 from .._parse.infiniband import dump_fts, iblinkinfo, ibnetdiscover, ibqueryerrors, saquery, sminfo, smpquery
+from .._parse.limits import MIB
 from . import command, umad
 
 PACKAGE = "infiniband-diags"
 #: the tools retry by themselves: a query that nobody answers takes some seconds
 _QUERY_SECONDS = 30.0
+#: bytes that a tool prints of a whole fabric. dump_fts has 12 of them for each LID on each switch: 90 MB for 600 switches and 12,000 LIDs
+_MOST_OUTPUT = 512 * MIB
 #: what sminfo says, on its standard output, when its question stayed without an answer
 _SILENT = "iberror: failed: query"
 #: tools at once: they share the node's one management queue pair a port, and a fabric simulator has few places
@@ -178,7 +181,7 @@ def read_fabric(name: PortName, limits: Limits) -> SeenTopology:
 
 
 def _read_topology(name: PortName, walked: str, limit_seconds: float) -> SeenTopology:
-    finished = command.run((command.require("ibnetdiscover", PACKAGE), *arguments(name), "--cache", walked), limit_seconds)
+    finished = command.run((command.require("ibnetdiscover", PACKAGE), *arguments(name), "--cache", walked), limit_seconds, most_bytes=_MOST_OUTPUT)
     if finished.failure:
         return SeenTopology(name.device, name.port, error=finished.failure)
     try:
@@ -188,7 +191,7 @@ def _read_topology(name: PortName, walked: str, limit_seconds: float) -> SeenTop
 
 
 def _read_capabilities(name: PortName, walked: str, limit_seconds: float) -> SeenCapabilities:
-    finished = command.run((command.require("iblinkinfo", PACKAGE), *arguments(name), "--load-cache", walked, "--line"), limit_seconds)
+    finished = command.run((command.require("iblinkinfo", PACKAGE), *arguments(name), "--load-cache", walked, "--line"), limit_seconds, most_bytes=_MOST_OUTPUT)
     if finished.failure:
         return SeenCapabilities(error=finished.failure)
     try:
@@ -199,7 +202,7 @@ def _read_capabilities(name: PortName, walked: str, limit_seconds: float) -> See
 
 def _read_forwarding(name: PortName, limit_seconds: float) -> SeenForwarding:
     """Without the names of nodes: of a large fabric they are most of the text."""
-    finished = command.run((command.require("dump_fts", PACKAGE), *arguments(name), "-n"), limit_seconds)
+    finished = command.run((command.require("dump_fts", PACKAGE), *arguments(name), "-n"), limit_seconds, most_bytes=_MOST_OUTPUT)
     if finished.failure:
         return SeenForwarding(error=finished.failure)
     try:
@@ -211,7 +214,7 @@ def _read_forwarding(name: PortName, limit_seconds: float) -> SeenForwarding:
 def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Union[ErrorReport, str]:
     """The counters, or why they are not known. Thresholds of the node's own file would hide what grows below them; waiting to send is no error."""
     options = ("--load-cache", walked, "--threshold-file", os.devnull, "--suppress", "PortXmitWait")
-    finished = command.run((command.require("ibqueryerrors", PACKAGE), *arguments(name), *options), limit_seconds)
+    finished = command.run((command.require("ibqueryerrors", PACKAGE), *arguments(name), *options), limit_seconds, most_bytes=_MOST_OUTPUT)
     # 1: errors were found
     if finished.rc not in (0, 1):
         return finished.failure

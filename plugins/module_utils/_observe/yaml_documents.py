@@ -9,6 +9,7 @@ import typing
 
 from .._model.boundary.form import shown
 from .._model.errors import RdmaError
+from .._model.text import both_ends
 from .._parse.limits import MIB, MOST_DEPTH
 from .kubernetes import Resource
 
@@ -20,7 +21,12 @@ except ImportError:
 #: bytes of YAML in a ConfigMap. PyYAML takes half a second for it; those that are read have a few thousand
 MOST_YAML = 32 * 1024
 #: characters of a file with objects, and of a Helm chart, which has definitions of 2 MiB
-MOST_FILE, MOST_CHART = MIB, 16 * MIB
+MOST_FILE, MOST_CHART = MIB, 8 * MIB
+#: values in such a text, aliases unfolded. A chart has some ten thousand, its definitions 100,000. So many take 2 s and 190 MiB with libyaml.
+#: Where PyYAML is built without it, they take 9 s, and a text of the largest size with few values 25 s
+MOST_VALUES = 262_144
+#: libyaml compares each directive %TAG with all before it
+_MOST_TAGS = 64
 #: characters of a scalar that YAML may take for a number
 _MOST_NUMBER, _NUMBER = 1000, re.compile(r"[-+]?[0-9][0-9_:.]*")
 _SPLIT = "Write what is repeated less often, or give the objects in several files"
@@ -51,22 +57,31 @@ def _limit_nodes(text: str) -> None:
             raise ValueError(f"nesting of more than {MOST_DEPTH} levels")
 
 
+def has_libyaml() -> bool:
+    """Whether PyYAML was built with libyaml, which takes a quarter of the time."""
+    return hasattr(yaml, "CSafeLoader")
+
+
 def read_documents(text: str, most: int = MOST_CHART) -> typing.List[Resource]:
     """Objects of a file with one YAML document or several; a List counts as what is in it.
 
     Aliases are taken, as a file may repeat itself. What they repeat counts as often as it stands there, so that a few lines can't become what has no end.
 
-    :param most: characters, of the text and of all that is in it with its aliases; a quarter of so many nodes
+    :param most: characters, of the text and of all that is in it with its aliases. It may have MOST_VALUES values
     :raises RdmaError: no YAML, a document that is no mapping, or more than that
     """
     if len(text) > most:
         raise RdmaError(f"YAML of {len(text)} characters, expected {most} at most", _SPLIT)
+    loader = yaml.CSafeLoader if has_libyaml() else yaml.SafeLoader
     try:
-        documents = [document for document in yaml.load_all(text, Loader=_bounded(most)) if document is not None]
+        # first all is counted: an object of PyYAML takes 600 bytes, one that is only counted none
+        _Count(most).read(text, loader)
+        documents = [document for document in yaml.load_all(text, Loader=loader) if document is not None]
     except _Unfolds as error:
         raise RdmaError(str(error), _SPLIT) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise RdmaError(f"no YAML: {error}") from error
+        # an anchor or a tag in it may be as long as the text
+        raise RdmaError(f"no YAML: {both_ends(str(error))}") from error
     found: typing.List[Resource] = []
     for document in documents:
         kind = document.get("kind") if isinstance(document, dict) else None
@@ -81,51 +96,84 @@ class _Unfolds(Exception):
     """A text of YAML that is more than it looks like."""
 
 
-def _bounded(most: int) -> typing.Any:
-    """A loader of YAML that counts what is in a text, with what aliases repeat.
+class _Open(typing.NamedTuple):
+    """A list or a mapping whose end has not come yet.
 
-    :param most: characters of scalars; a quarter of so many nodes
+    :ivar nodes: values before it
+    :ivar characters: of scalars before it
+    :ivar deepest: level that was reached before it
     """
 
-    class Bounded(yaml.SafeLoader):
-        def __init__(self, stream: str) -> None:
-            super().__init__(stream)
-            self._depth = self._deepest = self._nodes = self._characters = 0
-            self._sizes: typing.Dict[str, typing.Tuple[int, int, int]] = {}
+    anchor: typing.Optional[str]
+    nodes: int
+    characters: int
+    deepest: int
 
-        def compose_document(self) -> typing.Any:
-            self._sizes = {}
-            return super().compose_document()
 
-        def compose_node(self, parent: typing.Any, index: typing.Any) -> typing.Any:
-            event = typing.cast(typing.Any, self).peek_event()
-            if isinstance(event, yaml.AliasEvent):
+class _Count:
+    """Counts what is in a text of YAML, with what aliases repeat.
+
+    :param most: characters of scalars
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._deepest = self._nodes = self._characters = 0
+        self._open: typing.List[_Open] = []
+        # of the document: values, characters and levels of what has an anchor
+        self._sizes: typing.Dict[str, typing.Tuple[int, int, int]] = {}
+
+    def read(self, text: str, loader: typing.Any) -> None:
+        """Go through a text.
+
+        :raises _Unfolds: it has more than the limits
+        :raises yaml.YAMLError: it is no YAML
+        """
+        if text.count("%TAG") > _MOST_TAGS:
+            raise _Unfolds(f"YAML with more than {_MOST_TAGS} directives %TAG")
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.DocumentStartEvent):
+                self._sizes = {}
+            elif isinstance(event, yaml.AliasEvent):
                 if event.anchor not in self._sizes:
                     raise _Unfolds(f"alias *{shown(event.anchor)} of nothing, or of what it is in")
                 self._spend(*self._sizes[event.anchor])
-                return super().compose_node(parent, index)
-            nodes, characters, deepest, self._deepest = self._nodes, self._characters, self._deepest, self._depth
-            value = event.value if isinstance(event, yaml.ScalarEvent) else ""
-            if len(value) > _MOST_NUMBER and _NUMBER.fullmatch(value):
-                # numbers of base 60 take the square of their length
-                raise _Unfolds(f"a number of {len(value)} characters, expected {_MOST_NUMBER} at most")
-            self._spend(1, len(value), 1)
-            self._depth += 1
-            node = super().compose_node(parent, index)
-            self._depth -= 1
-            if event.anchor is not None:
-                self._sizes[event.anchor] = (self._nodes - nodes, self._characters - characters, self._deepest - self._depth)
-            self._deepest = max(self._deepest, deepest)
-            return node
+            elif isinstance(event, yaml.ScalarEvent):
+                self._take_scalar(event.value, event.anchor)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                self._begin(event.anchor)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                self._end()
 
-        def _spend(self, nodes: int, characters: int, levels: int) -> None:
-            self._nodes += nodes
-            self._characters += characters
-            if self._nodes > most // 4 or self._characters > most:
-                what = f"{most // 4} values" if self._nodes > most // 4 else f"{most} characters"
-                raise _Unfolds(f"YAML of more than {what}, with what its aliases repeat")
-            self._deepest = max(self._deepest, self._depth + levels)
-            if self._deepest > MOST_DEPTH:
-                raise _Unfolds(f"YAML with nesting of more than {MOST_DEPTH} levels")
+    def _take_scalar(self, value: str, anchor: typing.Optional[str]) -> None:
+        if len(value) > _MOST_NUMBER and _NUMBER.fullmatch(value):
+            # numbers of base 60 take the square of their length
+            raise _Unfolds(f"a number of {len(value)} characters, expected {_MOST_NUMBER} at most")
+        self._spend(1, len(value), 1)
+        if anchor is not None:
+            self._sizes[anchor] = (1, len(value), 1)
 
-    return Bounded
+    def _begin(self, anchor: typing.Optional[str]) -> None:
+        if anchor is not None:
+            # what an anchor named before is not what an alias within means
+            self._sizes.pop(anchor, None)
+        here = _Open(anchor, self._nodes, self._characters, self._deepest)
+        self._deepest = len(self._open)
+        self._spend(1, 0, 1)
+        self._open.append(here)
+
+    def _end(self) -> None:
+        here = self._open.pop()
+        if here.anchor is not None:
+            self._sizes[here.anchor] = (self._nodes - here.nodes, self._characters - here.characters, self._deepest - len(self._open))
+        self._deepest = max(self._deepest, here.deepest)
+
+    def _spend(self, nodes: int, characters: int, levels: int) -> None:
+        self._nodes += nodes
+        self._characters += characters
+        if self._nodes > MOST_VALUES or self._characters > self._most:
+            what = f"{MOST_VALUES} values" if self._nodes > MOST_VALUES else f"{self._most} characters"
+            raise _Unfolds(f"YAML of more than {what}, with what its aliases repeat")
+        self._deepest = max(self._deepest, len(self._open) + levels)
+        if self._deepest > MOST_DEPTH:
+            raise _Unfolds(f"YAML with nesting of more than {MOST_DEPTH} levels")

@@ -11,10 +11,17 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import jobs_of, lint
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import yaml_documents
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import MOST_FILE, read_documents
 
 JOB = "kind: Job\nmetadata: {{name: {name}, namespace: {namespace}, labels: {{kueue.x-k8s.io/queue-name: {queue}}}}}\n{spec}"
 SPEC = "spec: {template: {spec: {containers: [{name: c, image: x}]}}}\n"
+
+
+@pytest.fixture(params=["as PyYAML is built", "without libyaml"])
+def _each_loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "without libyaml":
+        monkeypatch.setattr(yaml_documents, "has_libyaml", lambda: False)
 
 
 def bomb(levels: int) -> str:
@@ -40,6 +47,7 @@ def job(name: str = "p", namespace: str = "t", queue: str = "q") -> str:
     ],
     ids=lambda value: value[:12],
 )
+@pytest.mark.usefixtures("_each_loader")
 def test_a_text_that_becomes_much_more_than_it_is_is_refused_at_once(text: str, seen: str) -> None:
     begin = time.process_time()
     with pytest.raises(RdmaError, match=seen) as refused:
@@ -48,6 +56,7 @@ def test_a_text_that_becomes_much_more_than_it_is_is_refused_at_once(text: str, 
     assert len(str(refused.value)) < 400 and (refused.value.remedy or "levels" in seen)
 
 
+@pytest.mark.usefixtures("_each_loader")
 def test_aliases_of_a_file_that_repeats_itself_are_taken() -> None:
     text = f"x: &x {{a: 1, b: [2]}}\ny: {{<<: *x, b: *x}}\n---\n{job()}"
     assert read_documents(text, MOST_FILE)[0] == {"x": {"a": 1, "b": [2]}, "y": {"a": 1, "b": {"a": 1, "b": [2]}}}
