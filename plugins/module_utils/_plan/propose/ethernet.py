@@ -3,7 +3,8 @@
 """Ethernet NICs that are on one network, as the switches tell by LLDP and as neighbours are seen.
 
 Two NICs are on one network where a switch tells both of them its name and the same VLAN, or where a node sees the hardware address of the other's NIC. Racks
-whose networks are routed have no node in common, and are one fabric; networks that a node is on with several NICs are several.
+whose networks are routed have no node in common, and are one fabric; networks that a node is on with several NICs are several. What one node alone says makes
+one network of no two that others are on.
 """
 
 from __future__ import annotations
@@ -12,21 +13,20 @@ import collections
 import typing
 
 from ..._model.hca import Hca
-from ..._model.neighbours import NetdevNeighbours, NodeNeighbours, ObservedNeighbours
+from ..._model.neighbours import NetdevNeighbours, NodeNeighbours, ObservedNeighbours, SwitchPort
 from ..._model.text import folded
 from .groups import Group, Out, rate_of, unfit
+from .joins import Joins, Nic, Place, Switch
 from .seen import Nodes
 
 Neighbours = typing.Mapping[str, ObservedNeighbours]
-#: node and name of the HCA
-_Nic = typing.Tuple[str, str]
 Members = typing.Dict[str, typing.Tuple[Hca, ...]]
 
 
 class _Network(typing.NamedTuple):
     """:ivar switches: that were heard, by name"""
 
-    nics: typing.FrozenSet[_Nic]
+    nics: typing.FrozenSet[Nic]
     switches: typing.FrozenSet[str]
 
 
@@ -37,9 +37,16 @@ def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> typing.List[Grou
         return []
     rate = max(rate_of(hca) for hcas in members.values() for hca in hcas)
     what = f"Ethernet links of {rate:g} Gb/s with RDMA"
-    everywhere = {(node, hca.name) for node, hcas in members.items() for hca in hcas}
     seen = _seen(members, neighbours)
-    networks = _networks(seen)
+    joins = _join(seen)
+    networks = _networks(seen, joins.components())
+    rejected = joins.rejected()
+    for node, hcas in members.items():
+        for hca in hcas:
+            if (node, hca.name) in rejected:
+                out.add(node, hca, _between(rejected[node, hca.name], networks, joins))
+    everywhere = {nic for nic in seen if nic not in rejected}
+    members = _of(members, everywhere)
     silent = everywhere - {nic for network in networks for nic in network.nics}
     fabrics = _joined(networks, members) if len(networks) > 1 else networks
     if len(fabrics) < 2:
@@ -90,9 +97,9 @@ def _uplink(hca: Hca, uplinks: typing.AbstractSet[str]) -> str:
     return f"the node's default route leads through {names[0]}, which loses its link while VFs are made. Add it by hand if that may be." if names else ""
 
 
-def _seen(members: Members, neighbours: Neighbours) -> typing.Dict[_Nic, typing.Tuple[NetdevNeighbours, ...]]:
+def _seen(members: Members, neighbours: Neighbours) -> typing.Dict[Nic, typing.Tuple[NetdevNeighbours, ...]]:
     """What each of the NICs has seen."""
-    found: typing.Dict[_Nic, typing.Tuple[NetdevNeighbours, ...]] = {}
+    found: typing.Dict[Nic, typing.Tuple[NetdevNeighbours, ...]] = {}
     for node, hcas in members.items():
         value = neighbours.get(node, ObservedNeighbours()).value
         by_name = {item.name: item for item in value.netdevs} if value else {}
@@ -101,43 +108,49 @@ def _seen(members: Members, neighbours: Neighbours) -> typing.Dict[_Nic, typing.
     return found
 
 
-def _networks(seen: typing.Mapping[_Nic, typing.Sequence[NetdevNeighbours]]) -> typing.List[_Network]:
-    """NICs that are on one network, each with all others; none of those that have seen nobody, and that nobody has seen."""
-    owners: typing.Dict[str, typing.Set[_Nic]] = collections.defaultdict(set)
+def _join(seen: typing.Mapping[Nic, typing.Sequence[NetdevNeighbours]]) -> Joins:
+    """Join the NICs that are on one network, each with all others; none of those that have seen nobody, and that nobody has seen."""
+    owners: typing.Dict[str, typing.Set[Nic]] = collections.defaultdict(set)
     for nic, items in seen.items():
         for item in items:
             owners[item.hardware_address.lower()].add(nic)
     # a hardware address that two NICs have tells nothing
     owner = {address: next(iter(nics)) for address, nics in owners.items() if len(nics) == 1}
-    links: typing.Dict[typing.Hashable, typing.Set[typing.Hashable]] = collections.defaultdict(set)
-    names: typing.Dict[typing.Hashable, str] = {}
-
-    def link(one: typing.Hashable, other: typing.Hashable) -> None:
-        links[one].add(other)
-        links[other].add(one)
-
+    heard: typing.Dict[Nic, typing.Dict[Switch, None]] = {}
+    met: typing.Dict[Nic, typing.Dict[Nic, None]] = {}
     for nic, items in seen.items():
         for item in items:
             for port in item.switch_ports:
-                # the switch, and which of its networks
-                network = ("switch", port.chassis, port.vlan)
-                names[network] = port.system or port.chassis
-                link(nic, network)
+                heard.setdefault(nic, {})[_network_of(port)] = None
             for address in item.hardware_addresses:
-                if address in owner and owner[address][0] != nic[0]:
-                    link(nic, owner[address])
+                other = owner.get(address)
+                if other is not None and other[0] != nic[0]:
+                    met.setdefault(nic, {})[other] = None
+    return Joins(heard, met)
+
+
+def _network_of(port: SwitchPort) -> Switch:
+    """Return the switch, and which of its networks."""
+    return ("switch", port.chassis, port.vlan)
+
+
+def _networks(seen: typing.Mapping[Nic, typing.Sequence[NetdevNeighbours]], components: typing.Iterable[typing.Iterable[Place]]) -> typing.List[_Network]:
+    names = {_network_of(port): port.system or port.chassis for items in seen.values() for item in items for port in item.switch_ports}
     found = []
-    left = dict.fromkeys(links)
-    while left:
-        reached, waiting = {next(iter(left))}, [next(iter(left))]
-        while waiting:
-            fresh = links[waiting.pop()] - reached
-            reached |= fresh
-            waiting += fresh
-        for vertex in reached:
-            del left[vertex]
-        found.append(_Network(frozenset(item for item in reached if item in seen), frozenset(names[item] for item in reached if item in names)))
+    for places in components:
+        nics = frozenset((place[0], place[1]) for place in places if len(place) == 2)
+        if nics:
+            found.append(_Network(nics, frozenset(names[place] for place in places if len(place) == 3)))
     return sorted(found, key=lambda network: (-len(network.nics), sorted(network.nics)))
+
+
+def _between(places: typing.Iterable[Place], networks: typing.Sequence[_Network], joins: Joins) -> str:
+    """Say why a NIC is left out that alone joins networks of others."""
+    of_root = {joins.find(min(network.nics)): network for network in networks}
+    between = sorted((of_root[root] for root in {joins.find(place) for place in places} if root in of_root), key=lambda network: min(network.nics))
+    names = [folded(sorted(network.switches), 4) or " ".join(min(network.nics)) for network in between]
+    at_once = f"it is on the networks of {folded(names, 4, ' and ')} at once by LLDP and neighbours, and for the other nodes these are apart."
+    return f"{at_once} Look at its cables and at its switch, or add it by hand."
 
 
 def _joined(networks: typing.Iterable[_Network], members: Members) -> typing.List[_Network]:
@@ -155,12 +168,12 @@ def _joined(networks: typing.Iterable[_Network], members: Members) -> typing.Lis
     return list(by_slots.values())
 
 
-def _of(members: Members, nics: typing.Container[_Nic]) -> Members:
+def _of(members: Members, nics: typing.Container[Nic]) -> Members:
     found = {node: tuple(hca for hca in hcas if (node, hca.name) in nics) for node, hcas in members.items()}
     return {node: hcas for node, hcas in found.items() if hcas}
 
 
-def _why(networks: typing.Sequence[_Network], fabrics: typing.Sequence[_Network], silent: typing.Collection[_Nic], count: int, neighbours: Neighbours) -> str:
+def _why(networks: typing.Sequence[_Network], fabrics: typing.Sequence[_Network], silent: typing.Collection[Nic], count: int, neighbours: Neighbours) -> str:
     """What is known where all are proposed as one fabric."""
     if not networks:
         errors = sorted({error for item in neighbours.values() for error in (item.value.errors if item.value else [item.error or "no answer"])})

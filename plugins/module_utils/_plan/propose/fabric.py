@@ -75,7 +75,7 @@ def _select(group: Group, alone: bool, nodes: Nodes) -> Section:
     addresses = tuple(sorted({hca.pci.address for hca in group.all if hca.pci}))
     if group.infiniband:
         if alone:
-            entries.append(("subnet_manager", Value("any", f"there is one fabric only; its subnet manager is {group.managers[0]}")))
+            entries.append(("subnet_manager", Value("any", f"there is one InfiniBand fabric only; its subnet manager is {group.managers[0]}")))
         else:
             said = f"the port's subnet managers: {'those' if len(group.managers) > 1 else 'the one'} of this fabric; add any that may become its master"
             entries.append(("subnet_manager", Value(group.managers, said)))

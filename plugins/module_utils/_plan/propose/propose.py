@@ -8,6 +8,7 @@ import typing
 
 from ..._model.neighbours import ObservedNeighbours
 from ..._model.proposal import LeftOut, Proposal, Sections
+from ..._model.text import folded
 from .cluster import cluster_section
 from .ethernet import ethernet
 from .fabric import fabric_section
@@ -28,25 +29,33 @@ def propose(seen: Seen) -> Proposal:
         for name, item in seen.hcas.items()
         if name not in nodes
     )
-    has_infiniband = any(link_of(hca) == "InfiniBand" for hcas in nodes.values() for hca in hcas if not hca.is_virtual)
-    groups = infiniband(nodes, seen, out) if has_infiniband else ethernet(nodes, seen.neighbours, out)
-    if has_infiniband:
-        why = "it is no InfiniBand, and the nodes have that as well: mostly it is for storage or the node itself. Add a fabric by hand."
-        for name, hcas in nodes.items():
-            for hca in hcas:
-                if not hca.is_virtual and link_of(hca) != "InfiniBand":
-                    out.add(name, hca, why)
+    with_infiniband, without = _by_infiniband(nodes)
+    groups = infiniband(with_infiniband, seen, out)
+    groups += ethernet(without, {name: item for name, item in seen.neighbours.items() if name not in with_infiniband}, out)
+    why = "it is no InfiniBand, and the nodes have that as well: mostly it is for storage or the node itself. Add a fabric by hand."
+    for name, hcas in with_infiniband.items():
+        for hca in hcas:
+            if not hca.is_virtual and link_of(hca) != "InfiniBand":
+                out.add(name, hca, why)
     groups.sort(key=lambda group: (-group.per_node * max(rate_of(hca) for hca in group.all), group.managers))
     groups = _bound(groups, out)
     networks = Networks(seen.addresses)
     items, odd = [], []
     for number, group in enumerate(groups, 1):
-        items.append(fabric_section(f"fabric-{number}", group, len(groups) == 1, seen, nodes, networks))
+        alone = sum(other.infiniband == group.infiniband for other in groups) == 1
+        items.append(fabric_section(f"fabric-{number}", group, alone, seen, nodes, networks))
         odd += list(odd_nodes(f"fabric-{number}", group))
     fabrics = Sections(tuple(items), _fabrics_why(groups))
     names = {f"linerate-fabric-{number}" for number in range(1, len(groups) + 1)}
-    notes = (*(f"{text}: what depends on it is to be filled in." for text in seen.unread), *_partly(seen), *_holders(nodes, seen, names, not has_infiniband))
+    unread = (f"{text}: what depends on it is to be filled in." for text in seen.unread)
+    notes = (*unread, *_apart(groups), *_partly(seen), *_own_nics(groups, nodes, seen), *_holders(nodes, seen, names))
     return Proposal(fabrics, cluster_section(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes)
+
+
+def _by_infiniband(nodes: Nodes) -> typing.Tuple[Nodes, Nodes]:
+    """Tell the nodes that have InfiniBand from those that have none: what one of them has decides nothing for the others."""
+    found = {name: hcas for name, hcas in nodes.items() if any(link_of(hca) == "InfiniBand" for hca in hcas if not hca.is_virtual)}
+    return found, {name: hcas for name, hcas in nodes.items() if name not in found}
 
 
 def _bound(groups: typing.List[Group], out: Out) -> typing.List[Group]:
@@ -60,9 +69,27 @@ def _bound(groups: typing.List[Group], out: Out) -> typing.List[Group]:
 
 
 def _fabrics_why(groups: typing.Sequence[Group]) -> str:
-    if groups and groups[0].infiniband:
-        return f"{len(groups)} InfiniBand {'fabric' if len(groups) == 1 else 'fabrics'}, told apart by the subnet managers that the ports see"
-    return "the fastest Ethernet NICs with RDMA, told apart by LLDP and neighbours where these show it" if groups else "nothing that a fabric could be made of"
+    count = sum(group.infiniband for group in groups)
+    said = []
+    if count:
+        said.append(f"{count} InfiniBand {'fabric' if count == 1 else 'fabrics'}, told apart by the subnet managers that the ports see")
+    if count < len(groups):
+        whose = "of the nodes without InfiniBand " if count else ""
+        said.append(f"{whose}the fastest Ethernet NICs with RDMA, told apart by LLDP and neighbours where these show it")
+    return "; ".join(said) or "nothing that a fabric could be made of"
+
+
+def _apart(groups: typing.Sequence[Group]) -> typing.Iterator[str]:
+    """Say that some nodes have InfiniBand and others Ethernet, since each fabric of an intent is one of all nodes."""
+    one = [*dict.fromkeys(name for group in groups if group.infiniband for name in group.members)]
+    other = [*dict.fromkeys(name for group in groups if not group.infiniband for name in group.members)]
+    if one and other:
+        are = f"{_counted(one)} on the InfiniBand fabrics and {_counted(other)} without InfiniBand on those of Ethernet"
+        yield f"{are}: a fabric is one of all nodes of the group rdma_nodes, so make an inventory for each kind, with its own fabrics, or take out the others."
+
+
+def _counted(names: typing.Sequence[str]) -> str:
+    return f"{len(names)} {'node is' if len(names) == 1 else 'nodes are'} ({folded(names)})"
 
 
 def _partly(seen: Seen) -> typing.Iterator[str]:
@@ -79,13 +106,17 @@ def _uplinks(seen: Seen, name: str) -> typing.Tuple[str, ...]:
     return value.uplinks if value else ()
 
 
-def _holders(nodes: Nodes, seen: Seen, ours: typing.Container[str], ethernet: bool) -> typing.Iterator[str]:
+def _own_nics(groups: typing.Sequence[Group], nodes: Nodes, seen: Seen) -> typing.Iterator[str]:
+    """Say of which nodes on Ethernet the NIC of their own addresses is not known."""
+    on_ethernet = {name for group in groups if not group.infiniband for name in group.members}
+    unseen = [name for name in nodes if name in on_ethernet and not _uplinks(seen, name)]
+    if unseen:
+        which = "any node" if len(unseen) == len(nodes) else ", ".join(unseen)
+        yield f"which NIC carries the own addresses of {which} is not seen: look whether one of these does, since it loses its link while VFs are made."
+
+
+def _holders(nodes: Nodes, seen: Seen, ours: typing.Container[str]) -> typing.Iterator[str]:
     """Who has what the fabrics will want."""
-    if ethernet:
-        unseen = [name for name in nodes if not _uplinks(seen, name)]
-        if unseen:
-            which = "any node" if len(unseen) == len(nodes) else ", ".join(unseen)
-            yield f"which NIC carries the own addresses of {which} is not seen: look whether one of these does, since it loses its link while VFs are made."
     for policy in seen.operators.policies if seen.operators else ():
         if policy.name not in ours:
             what = f"{policy.vfs_count} VFs of {', '.join(policy.root_devices or policy.pf_names) or policy.vendor or 'any NIC'} as {policy.resource_name}"

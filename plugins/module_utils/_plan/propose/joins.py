@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Networks of NICs, by what nodes claim of them. No node alone makes one network of two that others are on."""
+
+from __future__ import annotations
+
+import typing
+
+Nic = typing.Tuple[str, str]  # node and name of the HCA
+Switch = typing.Tuple[str, str, typing.Optional[int]]  # "switch", chassis and VLAN
+Place = typing.Union[Nic, Switch]
+# as many nodes make a network that no other node alone joins to another such one
+_SEVERAL = 2
+
+
+class _Claims:
+    """What joins two components.
+
+    :ivar claimants: nodes that claim it
+    :ivar common: nodes without which there is none of these claims: each rests on the word of a node, and on the address of the NIC that it sees
+    """
+
+    def __init__(self, claimants: typing.Set[str], common: typing.FrozenSet[str]) -> None:
+        self.claimants = claimants
+        self.common = common
+
+    def add(self, other: _Claims) -> None:
+        self.claimants |= other.claimants
+        self.common &= other.common
+
+
+class Joins:
+    """Components of NICs and of networks of switches.
+
+    :param heard: networks whose switches each NIC hears
+    :param seen: NICs of other nodes whose hardware addresses each NIC sees
+    """
+
+    def __init__(self, heard: typing.Mapping[Nic, typing.Collection[Switch]], seen: typing.Mapping[Nic, typing.Collection[Nic]]) -> None:
+        self._heard = heard
+        self._seen = seen
+        self._parents: typing.Dict[Place, Place] = {}
+        self._nodes: typing.Dict[Place, typing.Set[str]] = {}
+        self._with_switch: typing.Set[Place] = set()
+        self._claims: typing.Dict[Place, typing.Dict[Place, _Claims]] = {}
+        self._rejected: typing.Dict[Nic, typing.List[Place]] = {}
+        self._nics = [*dict.fromkeys([*heard, *seen, *(other for others in seen.values() for other in others)])]
+        for nic in self._nics:
+            self._add(nic).add(nic[0])
+        for switches in heard.values():
+            for switch in switches:
+                self._add(switch)
+                self._with_switch.add(switch)
+        # a NIC that hears one network is on it, whatever else it claims
+        self._placed = {nic for nic, switches in heard.items() if len(switches) == 1}
+        for nic in self._placed:
+            self._join(nic, next(iter(heard[nic])))
+        for nic in self._nics:
+            self._claim(nic)
+        self._join_by_several()
+        self._join_by_one()
+
+    def rejected(self) -> typing.Dict[Nic, typing.List[Place]]:
+        """Return the NICs that alone claim that networks of several other nodes are one, each with a place in each of these."""
+        return self._rejected
+
+    def components(self) -> typing.List[typing.List[Place]]:
+        """Return the components that several are in."""
+        found: typing.Dict[Place, typing.List[Place]] = {}
+        for place in self._parents:
+            if place not in self._rejected:
+                found.setdefault(self.find(place), []).append(place)
+        return [places for places in found.values() if len(places) > 1]
+
+    def find(self, place: Place) -> Place:
+        """Return the place that stands for the component."""
+        parents = self._parents
+        while parents[place] != place:
+            parents[place] = place = parents[parents[place]]
+        return place
+
+    def _add(self, place: Place) -> typing.Set[str]:
+        self._parents.setdefault(place, place)
+        return self._nodes.setdefault(place, set())
+
+    def _join(self, one: Place, other: Place) -> typing.List[typing.Tuple[Place, Place]]:
+        """Make one component of two, and return the pairs of components whose claims have changed by that."""
+        kept, gone = self.find(one), self.find(other)
+        if kept == gone:
+            return []
+        if self._size(kept) < self._size(gone):
+            kept, gone = gone, kept
+        self._parents[gone] = kept
+        self._nodes[kept] |= self._nodes.pop(gone)
+        if gone in self._with_switch:
+            self._with_switch.add(kept)
+        moved = self._claims.pop(gone, {})
+        moved.pop(kept, None)
+        mine = self._claims.setdefault(kept, {}) if moved else self._claims.get(kept, {})
+        mine.pop(gone, None)
+        for place, claims in moved.items():
+            there = mine.setdefault(place, claims)
+            if there is not claims:
+                there.add(claims)
+            del self._claims[place][gone]
+            self._claims[place][kept] = there
+        return [(kept, place) for place in moved]
+
+    def _size(self, root: Place) -> int:
+        return len(self._nodes[root]) + len(self._claims.get(root, ()))
+
+    def _claim(self, nic: Nic) -> None:
+        """Note which components a NIC claims to be one."""
+        home = self.find(nic)
+        owners: typing.Dict[Place, typing.Optional[typing.Set[str]]] = {}
+        for switch in self._heard.get(nic, ()):
+            owners[self.find(switch)] = None
+        for other in self._seen.get(nic, ()):
+            root = self.find(other)
+            if root != home:
+                known = owners.setdefault(root, set())
+                if known is not None:
+                    known.add(other[0])
+        owners.pop(home, None)
+        by = {root: frozenset([nic[0], *(names if names and len(names) == 1 else ())]) for root, names in owners.items()}
+        for root, common in by.items():
+            self._note(home, root, nic[0], common)
+        if nic in self._placed:
+            return
+        # it is on no network yet, and claims nevertheless that those are one: each is joined to the one that most nodes are on
+        networks = sorted((root for root in by if root in self._with_switch), key=lambda root: (-len(self._nodes[root]), *map(str, root)))
+        for root in networks[1:]:
+            self._note(networks[0], root, nic[0], by[networks[0]] | by[root])
+
+    def _note(self, one: Place, other: Place, claimant: str, common: typing.FrozenSet[str]) -> None:
+        claims = _Claims({claimant}, common)
+        there = self._claims.setdefault(one, {}).setdefault(other, claims)
+        if there is not claims:
+            there.add(claims)
+        self._claims.setdefault(other, {})[one] = there
+
+    def _join_by_several(self) -> None:
+        waiting = [(one, other) for one, others in self._claims.items() for other in others]
+        waiting.reverse()
+        while waiting:
+            one, other = waiting.pop()
+            claims = self._claims.get(one, {}).get(other)
+            if claims is not None and self._is_solid(one, other, claims):
+                waiting += self._join(one, other)
+
+    def _is_solid(self, one: Place, other: Place, claims: _Claims) -> bool:
+        """Whether two nodes claim that two components are one. Of a network of switches no single node may be in all claims, by its word or its address."""
+        if len(claims.claimants) < _SEVERAL:
+            return False
+        return not claims.common or not (one in self._with_switch or other in self._with_switch)
+
+    def _join_by_one(self) -> None:
+        """Join by what a NIC alone claims, those first that are with no other node yet, and those that claim little."""
+        of_nic = {nic: self._alone(nic) for nic in self._nics}
+        for nic in sorted((nic for nic, (_lone, places) in of_nic.items() if places), key=lambda nic: (not of_nic[nic][0], len(of_nic[nic][1]), nic)):
+            home = self.find(nic)
+            roots = {self.find(place) for place in of_nic[nic][1]} | {home}
+            several = [root for root in roots if len(self._nodes[root]) - (nic[0] in self._nodes[root]) >= _SEVERAL]
+            if len(several) < _SEVERAL:
+                for root in roots:
+                    self._join(home, root)
+            elif nic not in self._placed:
+                self._rejected[nic] = several
+        for nic, places in [*self._rejected.items()]:
+            if len({self.find(place) for place in places}) == 1:
+                self._join(nic, places[0])
+                del self._rejected[nic]
+
+    def _alone(self, nic: Nic) -> typing.Tuple[bool, typing.List[Place]]:
+        """Whether a NIC is with no other node, and the components that it claims to be on; with no other node also those where several nodes see it."""
+        home = self.find(nic)
+        found = {self.find(place) for place in (*self._heard.get(nic, ()), *self._seen.get(nic, ()))}
+        lone = self._nodes[home] == {nic[0]}
+        if lone:
+            found |= {root for root, claims in self._claims.get(home, {}).items() if len(claims.claimants - {nic[0]}) >= _SEVERAL}
+        found.discard(home)
+        return lone, [*found]
