@@ -56,7 +56,9 @@ class Fleet:
         return [(node, rail) for node in range(self.count) for rail in range(self.rails)]
 
     def nodes(self) -> typing.Dict[str, typing.Tuple[Hca, ...]]:
-        return {f"n{node}": tuple(nic_of(rail, mac=self.own.get((node, rail), address((node, rail)))) for rail in range(self.rails)) for node in range(self.count)}
+        return {
+            f"n{node}": tuple(nic_of(rail, mac=self.own.get((node, rail), address((node, rail)))) for rail in range(self.rails)) for node in range(self.count)
+        }
 
     def neighbours(self) -> typing.Dict[str, ObservedNeighbours]:
         return {f"n{node}": ObservedNeighbours(NodeNeighbours(tuple(self._netdevs(node)), ("mgmt0",))) for node in range(self.count)}
@@ -250,7 +252,8 @@ def test_a_node_without_infiniband_takes_it_from_no_other() -> None:
 
 
 def test_of_nodes_with_and_without_infiniband_is_said_that_a_fabric_is_one_of_all_nodes() -> None:
-    (note,) = [note for note in mixed({EVIL}, MASTER).notes if "without InfiniBand" in note]
-    assert note.startswith(f"1 node is (n{EVIL}) on the InfiniBand fabrics and {EVIL} nodes are (n0, n1, ") and "make an inventory for each kind" in note
+    (note,) = [note for note in mixed({EVIL, 0}, MASTER).notes if "fabrics on InfiniBand" in note]
+    assert note.startswith(f"fabrics on InfiniBand are proposed for 2 nodes (n0, n{EVIL}), and on Ethernet for {COUNT - 2} without it (n1, n2, ")
+    assert "make an inventory for each kind" in note
     for uniform in (mixed(()), mixed(range(COUNT), MASTER)):
-        assert not [note for note in uniform.notes if "without InfiniBand" in note]
+        assert not [note for note in uniform.notes if "fabrics on InfiniBand" in note]

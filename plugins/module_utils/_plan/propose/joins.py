@@ -20,6 +20,8 @@ class _Claims:
     :ivar common: nodes without which there is none of these claims: each rests on the word of a node, and on the address of the NIC that it sees
     """
 
+    __slots__ = ("claimants", "common")
+
     def __init__(self, claimants: typing.Set[str], common: typing.FrozenSet[str]) -> None:
         self.claimants = claimants
         self.common = common
@@ -57,7 +59,7 @@ class Joins:
             self._join(nic, next(iter(heard[nic])))
         for nic in self._nics:
             self._claim(nic)
-        self._join_by_several()
+        self._join_by_several([(one, other) for one, others in self._claims.items() for other in others])
         self._join_by_one()
 
     def rejected(self) -> typing.Dict[Nic, typing.List[Place]]:
@@ -139,9 +141,8 @@ class Joins:
             there.add(claims)
         self._claims.setdefault(other, {})[one] = there
 
-    def _join_by_several(self) -> None:
-        waiting = [(one, other) for one, others in self._claims.items() for other in others]
-        waiting.reverse()
+    def _join_by_several(self, waiting: typing.List[typing.Tuple[Place, Place]]) -> None:
+        """Join those of the pairs that several nodes claim to be one, and what follows from that."""
         while waiting:
             one, other = waiting.pop()
             claims = self._claims.get(one, {}).get(other)
@@ -163,7 +164,7 @@ class Joins:
             several = [root for root in roots if len(self._nodes[root]) - (nic[0] in self._nodes[root]) >= _SEVERAL]
             if len(several) < _SEVERAL:
                 for root in roots:
-                    self._join(home, root)
+                    self._join_by_several(self._join(home, root))
             elif nic not in self._placed:
                 self._rejected[nic] = several
         for nic, places in [*self._rejected.items()]:
@@ -174,7 +175,7 @@ class Joins:
     def _alone(self, nic: Nic) -> typing.Tuple[bool, typing.List[Place]]:
         """Whether a NIC is with no other node, and the components that it claims to be on; with no other node also those where several nodes see it."""
         home = self.find(nic)
-        found = {self.find(place) for place in (*self._heard.get(nic, ()), *self._seen.get(nic, ()))}
+        found = {self.find(switch) for switch in self._heard.get(nic, ())} | {self.find(other) for other in self._seen.get(nic, ())}
         lone = self._nodes[home] == {nic[0]}
         if lone:
             found |= {root for root, claims in self._claims.get(home, {}).items() if len(claims.claimants - {nic[0]}) >= _SEVERAL}

@@ -84,12 +84,8 @@ def _apart(groups: typing.Sequence[Group]) -> typing.Iterator[str]:
     one = [*dict.fromkeys(name for group in groups if group.infiniband for name in group.members)]
     other = [*dict.fromkeys(name for group in groups if not group.infiniband for name in group.members)]
     if one and other:
-        are = f"{_counted(one)} on the InfiniBand fabrics and {_counted(other)} without InfiniBand on those of Ethernet"
-        yield f"{are}: a fabric is one of all nodes of the group rdma_nodes, so make an inventory for each kind, with its own fabrics, or take out the others."
-
-
-def _counted(names: typing.Sequence[str]) -> str:
-    return f"{len(names)} {'node is' if len(names) == 1 else 'nodes are'} ({folded(names)})"
+        of_both = f"fabrics on InfiniBand are proposed for {len(one)} nodes ({folded(one)}), and on Ethernet for {len(other)} without it ({folded(other)})"
+        yield f"{of_both}: a fabric is one of all nodes of the group rdma_nodes, so make an inventory for each kind, with the fabrics of that kind."
 
 
 def _partly(seen: Seen) -> typing.Iterator[str]:
