@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.archive impor
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
-from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import PATIENCE, look, send
+from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import IN_ALL, PATIENCE, Attempts, look, send
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 
@@ -32,6 +32,9 @@ class ActionModule(ControllerAction):
         "keep": {"type": "int", "default": 100},
         "ca_path": {"type": "path"},
         "seconds": {"type": "float", "default": PATIENCE},
+        "retries": {"type": "int", "default": 0},
+        "delay": {"type": "float", "default": 10.0},
+        "total_seconds": {"type": "float", "default": IN_ALL},
     }
 
     def work(self, options: Result, variables: Result) -> Result:
@@ -62,7 +65,8 @@ class ActionModule(ControllerAction):
             line = f"check mode: the archive of this run would go to {place.shown}, and nothing was sent"
             return {"place": place.shown, "lines": [line], "sent": False}
         try:
-            sent = send(options["facts_dir"], options["run"], place, _login(), options["ca_path"] or "", options["keep"], options["seconds"])
+            attempts = Attempts(options["retries"], options["delay"], options["total_seconds"])
+            sent = send(options["facts_dir"], options["run"], place, _login(), options["ca_path"] or "", options["keep"], options["seconds"], attempts)
         except ArchiveError as error:
             failure = {"kind": type(error).__name__, "seen": error.seen, "remedy": error.remedy}
             return {"failed": True, "msg": str(error), "failure": failure, "again": error.again, "place": place.shown, "lines": [], "sent": False}

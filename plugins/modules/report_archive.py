@@ -40,6 +40,20 @@ options:
     description: How long the server may give no sign.
     type: float
     default: 60
+  retries:
+    description: How often a server that is busy or not reached is asked again. A server that is too slow is not asked again.
+    type: int
+    default: 0
+  delay:
+    description: Seconds until it is asked again.
+    type: float
+    default: 10
+  total_seconds:
+    description:
+      - Seconds for the whole upload, which are archive and checksum in all attempts. There is one more second for each 64 KiB of the archive.
+      - No attempt begins for which fewer than O(seconds) are left.
+    type: float
+    default: 180
 extends_documentation_fragment:
   - linerate.rdma._options.folder
   - linerate.rdma._attributes.records
@@ -58,10 +72,7 @@ EXAMPLES = r"""
   linerate.rdma.report_archive:
     facts_dir: build/report
     run: "{{ report_result.stats.run }}"
-  register: archive_result
-  until: archive_result is not failed or not archive_result.again
-  retries: 3
-  delay: 10
+    retries: 3
 """
 
 RETURN = r"""
@@ -89,7 +100,8 @@ lines:
   elements: str
   returned: with O(state=sent)
 again:
-  description: Whether the same may succeed a moment later. This is the case for a server that is busy or not reached.
+  description: Whether the same may succeed a moment later. This is the case for a server that is busy or not reached, and not for one
+    that is too slow.
   type: bool
   returned: if it was not taken
 """

@@ -17,6 +17,7 @@ import html
 import http.client
 import io
 import json
+import math
 import os
 import re
 import socket
@@ -38,7 +39,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive impor
 
 #: seconds in which a server must give a sign
 PATIENCE = 60.0
-#: the same for a look at it, before the run
+#: seconds that an upload may take in all attempts, and as many more as its size has at SLOWEST: one exchange may take so long as well
+IN_ALL = 3 * PATIENCE
+#: seconds in which it must give a sign to a look at it, before the run
 _PATIENCE_FOR_A_LOOK = 15.0
 #: bytes a second that an upload must have on the whole
 SLOWEST = 64 << 10
@@ -63,6 +66,47 @@ class Sent(typing.NamedTuple):
     size: int
     sum_place: str = ""
     removed: typing.Tuple[str, ...] = ()
+
+
+class Attempts(typing.NamedTuple):
+    """How often a server that is busy or not reached is asked again.
+
+    :ivar retries: after the first attempt, of archive and checksum together
+    :ivar delay: seconds before each of them
+    :ivar in_all: seconds for all that is sent, and as many more as the size of the archive has at SLOWEST
+    """
+
+    retries: int = 0
+    delay: float = 0.0
+    in_all: float = IN_ALL
+
+
+_ONCE = Attempts()
+
+
+class _Upload:
+    """What is sent to one place, within one time for all of it.
+
+    :param size: of the archive, in bytes
+    """
+
+    def __init__(self, place: Address, login: Login, authority: str, patience: float, attempts: Attempts, size: int) -> None:
+        self._place, self._login, self._authority, self._patience = place, login, authority, patience
+        self._left, self._delay = attempts.retries, attempts.delay
+        self._end = time.monotonic() + attempts.in_all + size / SLOWEST
+
+    def put(self, base: str, content: bytes) -> None:
+        """:raises ArchiveError: the place does not take it, or not in time"""
+        while True:
+            seconds = max(0.0, self._end - time.monotonic())
+            try:
+                return _request(self._place, "PUT", base, self._login, self._authority, self._patience, content, most_seconds=seconds)
+            except ArchiveError as error:
+                # an attempt that has less time than a server may be silent would tell nothing new
+                if not error.again or self._left < 1 or time.monotonic() + self._delay + self._patience > self._end:
+                    raise
+            self._left -= 1
+            time.sleep(self._delay)
 
 
 def look(place: Place, login: Login, authority: str, dry: bool) -> None:
@@ -90,11 +134,12 @@ def look(place: Place, login: Login, authority: str, dry: bool) -> None:
     _request(place, "HEAD", place.of("look", ""), Login(), authority, _PATIENCE_FOR_A_LOOK, None, bare=True)
 
 
-def send(report_dir: str, run: str, place: Place, login: Login, authority: str, keep: int, patience: float = PATIENCE) -> Sent:
+def send(report_dir: str, run: str, place: Place, login: Login, authority: str, keep: int, patience: float = PATIENCE, attempts: Attempts = _ONCE) -> Sent:
     """Pack the folder of a run, and bring it there, the checksum after it: where one is, the archive is whole.
 
     :param keep: archives that stay in a folder, this one included; addresses keep what they keep
     :param patience: seconds in which a server must give a sign
+    :param attempts: whose time is for archive and checksum together
     :raises ArchiveError: the place does not take it
     :raises FileError: something of the run can't be read, or the folder not written
     """
@@ -113,12 +158,13 @@ def send(report_dir: str, run: str, place: Place, login: Login, authority: str, 
         with open(path, "rb") as stream:
             content = stream.read()
     base = place.of(run, name)
-    _request(place, "PUT", base, login, authority, patience, content)
+    upload = _Upload(place, login, authority, patience, attempts, len(content))
+    upload.put(base, content)
     shown = place.cut(base)
     if place.query and not place.in_folder:
         # the signature is of one file
         return Sent(shown, digest, len(content))
-    _request(place, "PUT", f"{base}.sha256", login, authority, patience, _sum_line(digest, base.rpartition("/")[2]).encode())
+    upload.put(f"{base}.sha256", _sum_line(digest, base.rpartition("/")[2]).encode())
     return Sent(shown, digest, len(content), place.cut(f"{base}.sha256"))
 
 
@@ -168,19 +214,28 @@ def _look_at_login(place: Address, login: Login) -> None:
 
 
 def _request(
-    place: Address, method: str, base: str, login: Login, authority: str, patience: float, content: typing.Optional[bytes], bare: bool = False
+    place: Address,
+    method: str,
+    base: str,
+    login: Login,
+    authority: str,
+    patience: float,
+    content: typing.Optional[bytes],
+    bare: bool = False,
+    most_seconds: float = math.inf,
 ) -> None:
     """Ask within a time for the whole exchange: each socket gives up after its own silence, and a server that drips is never silent.
 
     :param bare: without the query, and any answer will do
+    :param most_seconds: that are left for it
     :raises ArchiveError: no answer, or a refusal
     """
-    seconds = 3 * patience + len(content or b"") / SLOWEST
+    seconds = min(3 * patience + len(content or b"") / SLOWEST, most_seconds)
     failures: typing.List[BaseException] = []
 
     def exchange() -> None:
         try:
-            _exchange(place, method, base, login, authority, patience, _Body(content, time.monotonic() + seconds), bare)
+            _exchange(place, method, base, login, authority, patience, _Body(content, time.monotonic() + seconds, seconds), bare)
         except BaseException as error:
             failures.append(error)
 
@@ -202,11 +257,13 @@ class _Body:
     """What is sent, in pieces: the time of a socket is that of one call, and one for all of it would bound the whole upload.
 
     :param end: by a monotonic clock; after it nothing more is sent
+    :param seconds: from the beginning to that end
     """
 
-    def __init__(self, content: typing.Optional[bytes], end: float) -> None:
+    def __init__(self, content: typing.Optional[bytes], end: float, seconds: float) -> None:
         self.content = content
         self.end = end
+        self.seconds = seconds
         self._stream = io.BytesIO(content or b"")
 
     def read(self, size: int = -1) -> bytes:
@@ -243,7 +300,7 @@ def _exchange(place: Address, method: str, base: str, login: Login, authority: s
                 raise _refused(shown, error, place, login, patience) from None
     # whatever is raised, its own text may hold the whole address
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _silent(shown, error, patience, len(content or b"")) from None
+        raise _silent(shown, error, patience, body.seconds) from None
     else:
         with answer:
             pass
@@ -271,8 +328,9 @@ def _read(error: urllib.error.HTTPError, seconds: float) -> bytes:
 
 
 def _late(shown: str, seconds: float) -> ArchiveError:
-    seen = f"{shown} has not taken it within {seconds:.3g} s, and was not silent either"
-    return ArchiveError(seen, f"Look at the server and the network: less than {SLOWEST >> 10} KiB/s is given up", True)
+    """A server that has used up its time would use up that of each further attempt."""
+    seen = f"{shown} has not taken it within {seconds:.3g} s, the time that there is for it"
+    return ArchiveError(seen, f"Look at the server and the network: less than {SLOWEST >> 10} KiB/s is given up")
 
 
 def _without_secrets(words: str, place: Address, login: Login) -> str:
@@ -328,7 +386,7 @@ def _elsewhere(location: typing.Optional[str]) -> str:
     return plain("/".join(found.base.split("/")[:3]), 300) if isinstance(found, Address) else ""
 
 
-def _silent(shown: str, error: Exception, patience: float, size: int) -> ArchiveError:
+def _silent(shown: str, error: Exception, patience: float, seconds: float) -> ArchiveError:
     reason: typing.Any = getattr(error, "reason", None)
     cause = reason if isinstance(reason, Exception) else error
     if isinstance(cause, ssl.SSLCertVerificationError):
@@ -339,7 +397,7 @@ def _silent(shown: str, error: Exception, patience: float, size: int) -> Archive
             f"{shown}: no TLS: {plain(str(cause.reason or 'no reason is given'), 100)}", "Look whether that port speaks TLS, or needs http:// instead"
         )
     if isinstance(cause, _Late):
-        return _late(shown, 3 * patience + size / SLOWEST)
+        return _late(shown, seconds)
     if isinstance(cause, (socket.timeout, TimeoutError)):
         return ArchiveError(f"{shown} gave no sign within {patience:g} s", "Look whether it is up, and whether a firewall or a proxy is on the way", True)
     if isinstance(cause, socket.gaierror):

@@ -102,6 +102,7 @@ ROLE_VARIABLES: typing.Dict[str, str] = {
     "report_archive_delay": "int",
     "report_archive_keep": "int",
     "report_archive_retries": "int",
+    "report_archive_seconds": "int",
     "report_dir": "path",
     "report_keep": "int",
     "report_pages": "str",

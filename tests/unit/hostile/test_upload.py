@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import pathlib
 import socket
 import threading
 import time
@@ -13,6 +14,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import Address, ArchiveError, Login
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _archive
 
@@ -20,6 +23,7 @@ Talk = typing.Callable[[socket.socket, threading.Event], None]
 #: seconds after which a server of these tests ends by itself, long after it should have been given up
 LONG = 8.0
 PATIENCE = 0.5
+RUN = "20260102T030405Z-aaaaaa"
 
 
 @pytest.fixture(autouse=True)
@@ -28,19 +32,26 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextlib.contextmanager
-def serving(talk: Talk) -> typing.Iterator[Address]:
+def serving(talk: Talk, path: str = "last?x=1") -> typing.Iterator[Address]:
     end = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
-        def serve() -> None:
-            connection, _peer = listener.accept()
+        def answer(connection: socket.socket) -> None:
             with connection, contextlib.suppress(OSError):
                 talk(connection, end)
+
+        def serve() -> None:
+            listener.settimeout(0.05)
+            while not end.is_set():
+                with contextlib.suppress(socket.timeout):
+                    connection, _peer = listener.accept()
+                    connection.settimeout(LONG)
+                    threading.Thread(target=answer, args=(connection,), daemon=True).start()
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         try:
-            found = place_of(f"http://127.0.0.1:{listener.getsockname()[1]}/last?x=1")
+            found = place_of(f"http://127.0.0.1:{listener.getsockname()[1]}/{path}")
             assert isinstance(found, Address)
             yield found
         finally:
@@ -80,7 +91,90 @@ def test_headers_that_drip_are_given_up() -> None:
         drip(connection, end, b".")
 
     error, seconds = refused(talk)
-    assert error.again and error.remedy and seconds < LONG / 2
+    assert not error.again and error.remedy and seconds < LONG / 2
+
+
+def test_a_server_that_says_continue_without_end_is_given_up() -> None:
+    error, seconds = refused(go_on)
+    assert not error.again and "KiB/s" in error.remedy and seconds < LONG / 2
+
+
+def take(connection: socket.socket) -> bytes:
+    """Read a request whole: what is left unread resets the connection. Returns its head."""
+    said = b""
+    while b"\r\n\r\n" not in said:
+        said += connection.recv(65536)
+    head, _blank, body = said.partition(b"\r\n\r\n")
+    size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    while len(body) < size:
+        body += connection.recv(65536)
+    return head
+
+
+def go_on(connection: socket.socket, end: threading.Event) -> None:
+    take(connection)
+    drip(connection, end, b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+def drip_a_header(connection: socket.socket, end: threading.Event) -> None:
+    take(connection)
+    connection.sendall(b"HTTP/1.1 200 OK\r\nX-Long: ")
+    drip(connection, end, b".")
+
+
+def drip_the_checksum(connection: socket.socket, end: threading.Event) -> None:
+    """The archive is taken."""
+    if b".sha256 HTTP" in take(connection):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nX-Long: ")
+        drip(connection, end, b".")
+    connection.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+def say_nothing(connection: socket.socket, end: threading.Event) -> None:
+    take(connection)
+    end.wait(LONG)
+
+
+def be_busy(connection: socket.socket, _end: threading.Event) -> None:
+    take(connection)
+    connection.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+def take_all(connection: socket.socket, _end: threading.Event) -> None:
+    take(connection)
+    connection.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("talk", "attempts", "again"), [(drip_a_header, 1, False), (go_on, 1, False), (drip_the_checksum, 2, False), (say_nothing, 2, True), (be_busy, 4, True)]
+)
+def test_all_attempts_together_have_one_time(tmp_path: pathlib.Path, talk: Talk, attempts: int, again: bool) -> None:
+    FactFolder(str(tmp_path), RUN).begin(RunStart(RUN, "2026-01-02T03:04:05+00:00"))
+    asked: typing.List[None] = []
+
+    def count(connection: socket.socket, end: threading.Event) -> None:
+        asked.append(None)
+        talk(connection, end)
+
+    with serving(count, "in/") as place:
+        began = time.monotonic()
+        with pytest.raises(ArchiveError) as told:
+            _archive.send(str(tmp_path), RUN, place, Login(), "", 1, PATIENCE, _archive.Attempts(3, 0.01, 3 * PATIENCE))
+        # packing, and a busy machine
+        assert time.monotonic() - began < 3 * PATIENCE + 2.0
+    assert told.value.again is again and told.value.remedy and len(asked) == attempts
+
+
+def test_a_server_that_is_busy_once_gets_the_archive(tmp_path: pathlib.Path) -> None:
+    FactFolder(str(tmp_path), RUN).begin(RunStart(RUN, "2026-01-02T03:04:05+00:00"))
+    answers = iter([be_busy, take_all, take_all])
+
+    def talk(connection: socket.socket, end: threading.Event) -> None:
+        next(answers)(connection, end)
+
+    with serving(talk, "in/") as place:
+        sent = _archive.send(str(tmp_path), RUN, place, Login(), "", 1, PATIENCE, _archive.Attempts(3, 0.01, 20.0))
+    assert sent.sum_place and next(answers, None) is None
 
 
 def test_an_upload_goes_in_pieces_and_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,9 +195,9 @@ def test_an_upload_goes_in_pieces_and_ends_with_its_time(monkeypatch: pytest.Mon
     monkeypatch.setattr(_archive, "open_url", take)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     step = 0.1
-    _archive._exchange(place, "PUT", place.base, Login(), "", 1.0, _archive._Body(content, 13.0), False)
+    _archive._exchange(place, "PUT", place.base, Login(), "", 1.0, _archive._Body(content, 13.0, 13.0), False)
     assert sum(pieces) == len(content) and now[0] > 1.0
     step = 1.0
     with pytest.raises(ArchiveError, match="has not taken it within") as told:
-        _archive._exchange(place, "PUT", place.base, Login(), "", 1.0, _archive._Body(content, now[0] + 13.0), False)
-    assert told.value.again and "KiB/s" in told.value.remedy
+        _archive._exchange(place, "PUT", place.base, Login(), "", 1.0, _archive._Body(content, now[0] + 13.0, 13.0), False)
+    assert not told.value.again and "KiB/s" in told.value.remedy
