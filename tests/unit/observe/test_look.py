@@ -77,7 +77,7 @@ def test_it_holds_what_the_look_needs_and_not_the_kubernetes_client(packed: byte
     assert any(name.endswith("_observe/sysfs.py") for name in names) and any(name.endswith("_parse/__init__.py") for name in names)
     assert not [name for name in names if name.endswith(("_observe/kubernetes.py", "_cluster.py"))]
     # an exec carries it to each node
-    assert len(packed) < 156_000
+    assert len(packed) < 158_000
     assert archive.archive(ENTRY) == packed
 
 
