@@ -17,6 +17,15 @@ MOST_CAUSES, MOST_TEXT = 3, 300
 #: what begins a format, a link or a name that is called; inside of a word ``_`` and ``@`` are letters
 _MARKS = re.compile(r"[\\`*\[\]<|~&]|(?<![^\W_])_|_(?![^\W_])")
 _CALLS = re.compile(r"(?<!\w)@")
+#: text without blanks and without signs that mean something in code as well: ``<`` calls and ``|`` ends a cell in some readers
+_PIECE = re.compile(r"[^\s`<>|]+")
+#: what readers make a link, a reference, a picture or a formula of, escaped or not: GitHub and GitLab look for it in what was rendered, outside of code
+#: [GFM 6.9, docs.github.com/en/get-started/writing-on-github, docs.gitlab.com/user/markdown]
+_LINKED = re.compile(
+    r"://|(?i:www\.|mailto:|xmpp:)|[\w.+-]@[\w-]+\.\w"  # addresses and mails
+    r"|[#!%~&]\d|(?i:\bgh-\d)|\$"  # issues and the like; formulas, and snippets
+    r"|:[a-z+-][a-z0-9_+-]*:|:[0-9]{3,}:"  # pictures: :tada:, :de:, :100:
+)
 
 
 def render_markdown(report: Report) -> str:
@@ -70,7 +79,20 @@ def _more(causes: int, following: int) -> str:
 
 
 def _text(text: str) -> str:
-    """Text of the world in a line of Markdown: nothing in it is a format, a link or the name of somebody who is called."""
+    """Text of the world in a line of Markdown: nothing in it is a format, a link or the name of somebody who is called.
+
+    A backslash keeps no reader from addresses, mails and references. What looks like one is code, which all of them leave alone.
+    """
     cut = one_line(text)
-    cut = cut if len(cut) <= MOST_TEXT else f"{cut[:MOST_TEXT]}\u2026"
-    return _CALLS.sub("(at)", _MARKS.sub(lambda mark: f"\\{mark[0]}", cut))
+    cut = _CALLS.sub("(at)", cut if len(cut) <= MOST_TEXT else f"{cut[:MOST_TEXT]}\u2026")
+    made, end = "", 0
+    for piece in _PIECE.finditer(cut):
+        # a colon may follow the whole
+        if _LINKED.search(f"{piece[0]}:" if piece.end() == len(cut) else piece[0]):
+            made += f"{_escaped(cut[end : piece.start()])}`{piece[0]}`"
+            end = piece.end()
+    return made + _escaped(cut[end:])
+
+
+def _escaped(text: str) -> str:
+    return _MARKS.sub(lambda mark: f"\\{mark[0]}", text)

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import pathlib
+import re
 import typing
 
 import pytest
@@ -82,7 +84,13 @@ def test_it_has_twenty_lines_however_much_is_wrong() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("[click](https://evil.example)", "\\[click\\](https://evil.example)"),
+        ("[click](https://evil.example)", "`[click](https://evil.example)`"),
+        ("see https://evil.example/a?b=1&c=2, or <ftp://x>", "see `https://evil.example/a?b=1&c=2,` or \\<`ftp://x`>"),
+        ("www.evil.example WWW.evil.example", "`www.evil.example` `WWW.evil.example`"),
+        ("mail admin@evil.example, xmpp:a@b.c", "mail `admin@evil.example,` `xmpp:a@b.c`"),
+        ("#12 !3 a/b#4 :tada: `www.x.y` 50 % #x", "`#12` `!3` `a/b#4` `:tada:` \\``www.x.y`\\` 50 % #x"),
+        ("0000:3c:00.0 0000:de:00.0 03:04:05", "0000:3c:00.0 `0000:de:00.0` 03:04:05"),
+        ("set $HOME/x, $`a`$", "set `$HOME/x,` `$`\\`a\\``$`"),
         ("<!channel> *all* `x` | ~y~ & z", "\\<!channel> \\*all\\* \\`x\\` \\| \\~y\\~ \\& z"),
         ("@here mlx5_0 and _x_, tools@sha256:0a", "(at)here mlx5_0 and \\_x\\_, tools@sha256:0a"),
         ("two\nlines\u202e", "two\\\\nlines\\\\u202e"),
@@ -91,3 +99,34 @@ def test_it_has_twenty_lines_however_much_is_wrong() -> None:
 def test_text_of_the_world_stays_text(text: str, shown: str) -> None:
     made = render_markdown(report(record("fabric", Finding("fabric.one_master", text, "fail", "", "", text, text))))
     assert f"1. fail fabric.one_master on {shown}. {shown}\n   Do: {shown}\n" in made
+
+
+#: what readers make a link, a call or a picture of in text that is no code: the extension of CommonMark, GitHub and GitLab
+LINKED = re.compile(
+    r"[a-z]://|www\.|(?i:mailto|xmpp):|[\w.+-]@[\w-]+\.\w|(?<!\w)@\w|[#!%~&$]\d|GH-\d|:[a-z+-][a-z0-9_+-]*:|:[0-9]{3,}:|\$[^$]*\$",
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("https://evil.example", "x`https://evil.example", "`https://evil.example`", "``` https://evil.example ```", "\\`www.evil.example\\`"),
+        *("a|www.evil.example|b", "<https://evil.example>", '[x](https://evil.example "y")', "![x](http://evil.example/p.png)", "[x]: http://evil.example"),
+        *("http://evil.example/`a`b", "$`https://evil.example`$", "*https://evil.example*", "_www.evil.example_", "~~admin@evil.example~~"),
+        *("(admin@evil.example)", "xmpp:a@b.c/d", "@all,@team/x", "GH-1 a/b#2 !3 &4 %5 ~6", "$a b$ $\\href{x}{y}$", ":x::tada:", "1:100:2", "a:de:b"),
+        *(
+            "https://evil.example\nwww.x.y",
+            "\u202ehttps://evil.example",
+            "`" * 7 + "www.evil.example" + "`" * 7,
+            "&#104;ttps://evil.example",
+            "x" * 280 + "`www.evil.example",
+        ),
+    ],
+)
+def test_no_text_of_the_world_is_linked_by_a_reader(text: str) -> None:
+    markdown_it = pytest.importorskip("markdown_it")
+    made = render_markdown(report(record("fabric", Finding("fabric.one_master", text, "fail", text, text, text, text))))
+    page = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(made)
+    assert not re.search(r"<(?!/?(?:p|ol|ul|li|strong|code)\b)", page), page
+    outside = html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"<code>.*?</code>", "\0", page, flags=re.DOTALL)))
+    assert not LINKED.search(outside), outside
