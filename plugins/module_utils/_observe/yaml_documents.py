@@ -23,7 +23,7 @@ MOST_YAML = 32 * 1024
 #: characters of a file with objects, and of a Helm chart, which has definitions of 2 MiB
 MOST_FILE, MOST_CHART = MIB, 8 * MIB
 #: values in such a text, aliases unfolded. A chart has some ten thousand, its definitions 100,000. So many take 2 s and 190 MiB with libyaml.
-#: Where PyYAML is built without it, they take 9 s, and a text of the largest size with few values 25 s
+#: Where PyYAML is built without it, they take 10 s and 250 MiB, and a text of the largest size with few values 12 s
 MOST_VALUES = 262_144
 #: libyaml compares each directive %TAG with all before it
 _MOST_TAGS = 64
