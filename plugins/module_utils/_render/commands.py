@@ -54,7 +54,8 @@ while read -r key value; do [ "$key" = Cpus_allowed_list: ] && echo "allowed $va
 
 # One connection to a pod is enough for all that it does: a command a line on stdin, after its number. Who starts a command ends the one before it.
 # Both streams of it are one, so that what it printed is in its order, and all there when its end is reported.
-# The signal may come before it is known which process to end. Until that process has become the command, a signal is lost: it is sent until it has an effect.
+# The signal may come before it is known which process to end. Until that process has become the command, a signal is lost: the handler of the shell sends it
+# until it has an effect, since no other signal comes that would break the wait.
 # A wait that the signal broke is taken up again, so that nothing of the old command can run beside the new one.
 _SHELL = f"""
 {_PROBE}
@@ -66,17 +67,20 @@ while read -r number command; do
   halt
   (
     child= over=
-    trap 'over=yes; [ -z "$child" ] || kill "$child" 2> /dev/null' TERM
-    eval "exec $command" 2>&1 &
-    child=$!
-    [ -z "$over" ] || kill "$child" 2> /dev/null
-    wait "$child"
-    code=$?
-    while kill -0 "$child" 2> /dev/null; do
-      while [ -n "$over" ] && read -r state 2> /dev/null < "/proc/$child/stat" && [ "${{state#*) Z}}" = "$state" ]; do
+    end() {{
+      over=yes
+      while [ -n "$child" ] && read -r state 2> /dev/null < "/proc/$child/stat" && [ "${{state#*) Z}}" = "$state" ]; do
         kill "$child" 2> /dev/null
         sleep 0.1 2> /dev/null || sleep 1
       done
+    }}
+    trap end TERM
+    eval "exec $command" 2>&1 &
+    child=$!
+    [ -z "$over" ] || end
+    wait "$child"
+    code=$?
+    while kill -0 "$child" 2> /dev/null; do
       wait "$child"
       code=$?
     done

@@ -4,8 +4,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
+import typing
 
 import pytest
 
@@ -97,28 +101,55 @@ def test_the_probe_runs_in_a_shell_that_has_no_such_hca_and_what_runs_ends_with_
     assert (seen.functions, seen.netdevs) == ({}, {})
 
 
-def test_a_command_that_is_ended_while_it_starts_ends() -> None:
-    argv = list(commands.host_shell("0000:ff:1f.7"))
-    (place,) = [number for number, word in enumerate(argv) if "child=$!" in word]
-    # as on a busy node: the connection ends before the shell knows the process that it has started
-    argv[place] = argv[place].replace("    child=$!", "    echo begun; sleep 1; child=$!")
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as shell:
-        assert shell.stdin is not None and shell.stdout is not None
-        shell.stdin.write("1 sleep 600\n")
-        shell.stdin.flush()
-        assert any(line == "begun\n" for line in shell.stdout)
-        shell.stdin.close()
-        assert shell.wait(timeout=60) == 0
+@contextlib.contextmanager
+def shell_of_host(shell: str, line: str = "", pause: str = "") -> typing.Iterator["subprocess.Popen[str]"]:
+    """The shell of an observer, with all that it started ended in the end.
+
+    :param line: of the shell, before which it says ``begun`` and pauses, as on a busy node
+    :param pause: seconds
+    """
+    argv = [shell, *commands.host_shell("0000:ff:1f.7")[1:]]
+    if line:
+        (place,) = [number for number, word in enumerate(argv) if f"    {line}" in word]
+        argv[place] = argv[place].replace(f"    {line}", f"    echo begun; sleep {pause}; {line}", 1)
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def end(process: "subprocess.Popen[str]", command: str, said: str) -> int:
+    """Start a command, and end the connection as soon as the shell has said something; return the exit code of the shell."""
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(f"1 {command}\n")
+    process.stdin.flush()
+    assert any(line == said for line in process.stdout)
+    process.stdin.close()
+    return process.wait(timeout=60)
+
+
+#: takes no signal for some seconds, as a process does that is not the command yet: the shell gives it its own handler until then
+DEAF = "sh -c 'trap : TERM; echo deaf; sleep {}; trap - TERM; exec sleep 600'"
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_a_command_that_is_ended_while_it_starts_ends(shell: str) -> None:
+    # the connection ends before the shell knows the process that it has started
+    with shell_of_host(shell, "child=$!", "1") as process:
+        assert end(process, "sleep 600", "begun\n") == 0
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash"])
 def test_a_command_that_has_not_taken_the_first_signal_is_ended_by_the_next(shell: str) -> None:
-    # as a process does that is not the command yet: the shell gives it its own handler until then
-    deaf = "1 sh -c 'trap : TERM; sleep 0.5; trap - TERM; exec sleep 600'\n"
-    argv = [shell, *commands.host_shell("0000:ff:1f.7")[1:]]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None and process.stdout is not None
-        assert any(line == f"{MARK} 0 0\n" for line in process.stdout)
-        process.stdin.write(deaf)
-        process.stdin.close()
-        assert process.wait(timeout=60) == 0
+    with shell_of_host(shell) as process:
+        assert end(process, DEAF.format(0.5), "deaf\n") == 0
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_a_command_that_has_not_taken_the_first_signal_ends_also_where_the_shell_did_not_wait_for_it_yet(shell: str) -> None:
+    # no other signal comes that would break the wait
+    with shell_of_host(shell, 'wait "$child"', "1") as process:
+        assert end(process, DEAF.format(2), "begun\n") == 0
