@@ -21,8 +21,8 @@ FIELD_MANAGER = MANAGER
 _JOINT = ("NicClusterPolicy",)
 #: that a webhook has to see what was just made: it looks into its own copy of the cluster
 WEBHOOK_SECONDS = 10.0
-#: metadata that a deletion needs
-_ESSENTIAL = ("name", "namespace", "uid", "finalizers", "deletionTimestamp", "ownerReferences", "managedFields")
+#: metadata that a deletion needs; lists of it are cut, since who makes an object decides how long they are
+_ESSENTIAL, _MOST_ENTRIES = ("name", "namespace", "uid", "finalizers", "deletionTimestamp", "ownerReferences"), 8
 _VOLATILE = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "finalizers", "deletionTimestamp")
 
 
@@ -370,7 +370,9 @@ def _labelled_as(cluster: Cluster, kind: str, namespace: str, selector: str) -> 
 def _essence(kind: str, item: Resource) -> Resource:
     """What tells an object, of its metadata."""
     metadata = item.get("metadata") or {}
-    kept = {key: metadata[key] for key in _ESSENTIAL if key in metadata}
+    # of joint kinds, which admins alone make, the fields tell who has a part in them
+    names = (*_ESSENTIAL, "managedFields") if kind in _JOINT else _ESSENTIAL
+    kept = {key: value[:_MOST_ENTRIES] if isinstance(value, list) and key != "managedFields" else value for key, value in metadata.items() if key in names}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key == LABEL or key.startswith("linerate.rdma/")}
     return {"apiVersion": version_of(kind), "kind": kind.partition(".")[0], "metadata": {**kept, "labels": labels}}
 

@@ -30,8 +30,8 @@ LOG_FOLDER = "/tmp/nccl"
 AGENT_FOLDER = "/tmp/nccl/agents"
 #: seconds that such a program waits until its request is answered
 AGENT_LIMIT = 120
-#: bytes of the logs of a pod that are read at once, and pieces of these at most: some thousand lines for each of its ranks
-LOG_PIECE, MOST_PIECES = 2 << 20, 16
+#: bytes of the logs of a pod that are read at once, and pieces of these at most. The eight ranks of a node write some 100,000 bytes
+LOG_PIECE, MOST_PIECES = 2 << 20, 4
 AGENT_SCRIPT = f"""#!/bin/sh
 host=$1
 shift

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import io
 import math
 import typing
 
@@ -38,8 +39,10 @@ from .two_ends import failure_of, line_of
 
 #: seconds of a short command in a pod, of the look into it, and between two looks at the requests of mpirun
 SHORT, LOOK, PAUSE = 30.0, 60.0, 1.0
-#: seconds after which a run that takes its time is told of, and that mpirun may take longer than its limit
-TOLD, SLACK = 60.0, 30.0
+#: seconds after which a run that takes its time is told of, that mpirun may take longer than its limit, and that all logs of a run may take
+TOLD, SLACK, LOGS = 60.0, 30.0, 120.0
+#: of the ranks of a run, how many times as many its log may name: more are made up
+_MOST_RANKS = 32
 #: seconds before the end of the pods in which no test is begun
 RESERVE = 900.0
 #: pods of one group that are worked in at the same time
@@ -231,16 +234,19 @@ class CollectivesBench:
             found = self._shell(place.pod)
             opened.append(found)
             # what it says at first is the look, which was taken
-            found.wait(LOOK)
+            found.wait(self._left(end, LOOK))
             return found
+
+        # a pod that answers slowly holds the test for as long as it may take, however often it is asked
+        end = self._clock() + render.AGENT_LIMIT + 2 * SHORT
 
         try:
             first = shell(places[0])
             if len(places) > 1:
                 asks = shell(places[0])
-                self._at_once(asks, render.place_agent(run))
+                self._at_once(asks, render.place_agent(run), end)
                 first.start(command)
-                self._start_daemons(subject, run, first, asks, {place.host: place for place in places}, shell)
+                self._start_daemons(subject, run, first, asks, {place.host: place for place in places}, shell, end)
             else:
                 first.start(command)
             ended = self._await(subject, first, places)
@@ -268,39 +274,52 @@ class CollectivesBench:
         asks: Shell,
         places: typing.Mapping[str, _Place],
         shell: typing.Callable[[_Place], Shell],
+        end: float,
     ) -> None:
         """Answer the requests of mpirun until each other pod has its daemon, mpirun has ended, or its time is over.
 
         A daemon goes into the background, so that its command ends at once.
+
+        :param end: moment at which the time is over
         """
-        left, end, told = len(places) - 1, self._clock() + render.AGENT_LIMIT, False
+        left, told = len(places) - 1, False
         while left > 0 and self._clock() < end:
             first.wait_for(_NEVER, PAUSE)
             running = first.running
             # a pod may ask for as many as it likes
-            requests = parse_requests(self._at_once(asks, render.take_requests(run)).output)[:left]
+            requests = parse_requests(self._at_once(asks, render.take_requests(run), end).output)[:left]
             with workers(min(AT_ONCE, len(requests))) as pool:
-                codes = list(pool.map(lambda request: self._daemon(request, places, shell), requests))
+                codes = list(pool.map(lambda request: self._daemon(request, places, shell, end), requests))
             for request, code in zip(requests, codes):
                 left -= 1
-                self._at_once(asks, render.answer_request(run, request.number, code))
+                self._at_once(asks, render.answer_request(run, request.number, code), end)
             if not running:
                 return
             if not told and self._clock() >= end - render.AGENT_LIMIT / 2:
                 told = True
                 self._say(f"{subject}: mpirun has asked for {len(places) - 1 - left} of {len(places) - 1} daemons after {render.AGENT_LIMIT / 2:.0f} s")
 
-    def _daemon(self, request: Request, places: typing.Mapping[str, _Place], shell: typing.Callable[[_Place], Shell]) -> int:
+    def _daemon(self, request: Request, places: typing.Mapping[str, _Place], shell: typing.Callable[[_Place], Shell], end: float) -> int:
         """Start a daemon in the pod of its host, and return its exit code. Only pods of the group get one: the words come from a pod."""
         place = places.get(request.host)
-        if place is None:
+        if place is None or self._clock() >= end:
             return 1
-        ended = self._at_once(shell(place), render.start_daemon(request.words), render.AGENT_LIMIT)
+        ended = self._at_once(shell(place), render.start_daemon(request.words), end, render.AGENT_LIMIT)
         return ended.exit_code if ended.exit_code is not None else 1
 
-    def _at_once(self, shell: Shell, command: typing.Sequence[str], limit: float = SHORT) -> CommandResult:
+    def _at_once(self, shell: Shell, command: typing.Sequence[str], end: float, limit: float = SHORT) -> CommandResult:
+        """Run a short command.
+
+        :param end: moment at which its time is over
+        """
+        if not shell.open:
+            return CommandResult("", None, error="the connection was closed before")
         shell.start(command)
-        return shell.wait(limit)
+        return shell.wait(self._left(end, limit))
+
+    def _left(self, end: float, limit: float) -> float:
+        """Return the seconds until a moment, at most ``limit``."""
+        return min(limit, max(0.0, end - self._clock()))
 
     def _await(self, subject: str, shell: Shell, places: typing.Sequence[_Place]) -> CommandResult:
         """Wait for mpirun, and tell of it now and then."""
@@ -321,35 +340,50 @@ class CollectivesBench:
 
     def _logs(self, run: CollectiveRun, places: typing.Sequence[_Place]) -> NcclLog:
         """Read the logs of all ranks, and remove them. A pod whose log can't be read has none: its ranks are then not proven."""
+        end = self._clock() + LOGS
         with workers(min(AT_ONCE, len(places))) as pool:
-            texts = pool.map(lambda place: self._log(run, place), places)
+            texts = pool.map(lambda place: self._log(run, place, end), places)
             try:
-                return nccl_log.parse(line for text in texts for line in text.splitlines(keepends=True))
+                log = nccl_log.parse(line for place, text in zip(places, texts) for line in own_lines(text, place.host))
             except ParseError:
                 # more than a log of its length can be about: nothing of it is proven
                 return NcclLog()
+        most = _MOST_RANKS * len(places) * self._wanted.gpus_per_node
+        ranks = sum(len(communicator.ranks) for communicator in log.communicators)
+        return log if ranks <= most and len(log.processes) <= most else NcclLog()
 
-    def _log(self, run: CollectiveRun, place: _Place) -> str:
-        """Read the logs in a pod."""
+    def _log(self, run: CollectiveRun, place: _Place, end: float) -> str:
+        """Read the logs in a pod, as far as it gives them until ``end``."""
         pieces: typing.List[str] = []
         try:
             shell = self._shell(place.pod)
         except ApiError:
             return ""
         try:
-            shell.wait(LOOK)
+            shell.wait(self._left(end, LOOK))
             for piece in range(render.MOST_PIECES):
-                read = self._at_once(shell, render.read_logs(run, piece))
+                read = self._at_once(shell, render.read_logs(run, piece), end)
                 if read.exit_code != 0 or not read.output:
                     break
                 pieces.append(read.output)
-            self._at_once(shell, render.remove_logs(run))
+            self._at_once(shell, render.remove_logs(run), end)
         except ApiError:
             # what came so far is not all, and tells so
             pass
         finally:
             shell.close()
         return "".join(pieces)
+
+
+def own_lines(text: str, host: str) -> typing.Iterator[str]:
+    """Return the lines of the log of a pod without those that NCCL writes on another host: no pod proves what another one did.
+
+    :param host: name of the pod's own host
+    """
+    # a list of them would take many times the memory of the text
+    for line in io.StringIO(text):
+        if line.startswith(f"{host}:") or not any(word in line for word in ("NCCL INFO", "NCCL WARN")):
+            yield line
 
 
 def unstarted(plan: Plan, reason: str) -> CollectivesFacts:

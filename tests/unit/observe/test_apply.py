@@ -428,8 +428,8 @@ class LargeApi(Api):
     def metadata(self, kind: str, namespace: str, selector: str = "") -> typing.Iterator[typing.Dict[str, typing.Any]]:
         assert selector == "the-label"
         for item in super().list(kind, namespace, selector).items:
-            annotations = {"large": "x" * 1000}
-            yield {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {**item["metadata"], "annotations": annotations}}
+            large = {"annotations": {"large": "x" * 1000}, "managedFields": [{"fieldsV1": {"f:metadata": "x" * 1000}}], "finalizers": ["a/b"] * 9}
+            yield {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {**item["metadata"], **large}}
 
 
 def test_objects_that_are_too_large_to_be_read_are_removed_by_their_metadata() -> None:
@@ -444,3 +444,4 @@ def test_objects_that_are_too_large_to_be_read_are_removed_by_their_metadata() -
         "kind": "SriovNetwork",
         "metadata": {"name": "a", "namespace": "ops", "labels": OURS},
     }
+    assert len(repr(outcomes[1])) < 2000

@@ -5,20 +5,26 @@
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import Ground
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import CollectivesFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import Refusal
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclCommunicator
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import CollectivesBench, unstarted
+from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives import AGENT_LIMIT, host_name
+from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import LOGS, LOOK, SHORT, CollectivesBench, own_lines, unstarted
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, COLLECTIVES, FABRIC, Mpirun, NcclApi, functions_of
 
@@ -275,3 +281,90 @@ def test_facts_of_fewer_tests_than_the_intent_needs_are_unknown() -> None:
     intent = parse_intent([FABRIC], None, {"collectives": {**COLLECTIVES, "tests": ["all_reduce", "all_gather"]}})
     findings = check(intent, Facts(api.nodes, facts, measured(api.nodes)))
     assert {item.subject for item in findings if item.check == "collectives.started"} >= {"all_gather, one node: a", "all_gather, one node: b"}
+
+
+def test_a_pod_that_writes_the_lines_of_another_host_proves_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first node of a group prints the figures, and can write what it likes into its own log."""
+    api = NcclApi(("a", "b"))
+    honest = api.log
+
+    def forged(run_: Mpirun, host: str) -> str:
+        return "".join(honest(run_, each) for each in run_.hosts) if host == host_name("a") else ""
+
+    monkeypatch.setattr(api, "log", forged)
+    _facts, _lines, findings = run(api)
+    assert not [
+        item for item in findings if item.status == PASS and item.check == "collectives.bandwidth" and "b" in item.subject.partition(": ")[2].split(", ")
+    ]
+    assert any(item.status in (FAIL, UNKNOWN) and "b" in item.subject for item in findings)
+
+
+def test_lines_of_a_pod_are_those_of_its_own_host() -> None:
+    mine = ["pod-a:1:1 [0] NCCL INFO one\n", "NCCL version 2.28.9\n", "libibverbs: Warning\n", "cut off: pod-a:1"]
+    others = ["pod-b:1:1 [0] NCCL INFO one\n", "pod-ab:1:1 [0] NCCL WARN one\n", "x pod-a:1:1 [0] NCCL INFO one\n"]
+    assert list(own_lines("".join((*mine[:3], *others, mine[3])), "pod-a")) == mine
+    # a list of its lines would be many times as large
+    tracemalloc.start()
+    assert sum(1 for _line in own_lines("a\n" * 500_000, "pod-a")) == 500_000
+    assert tracemalloc.get_traced_memory()[1] < 8 * 1024 * 1024
+    tracemalloc.stop()
+
+
+def test_a_pod_that_answers_slowly_holds_a_test_for_its_time_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = NcclApi()
+    made, log = api.shell, api.log
+
+    def shell(namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: typing.Any) -> typing.Any:
+        found = made(namespace, pod, container, command, clock)
+        wait = found.wait
+
+        def slow(seconds: float, lost: typing.Callable[[], str] = str) -> CommandResult:
+            if api.node_of(pod) == "c" and found.mpirun is None:
+                clock.now += 0.97 * seconds
+            return typing.cast(CommandResult, wait(seconds, lost))
+
+        monkeypatch.setattr(found, "wait", slow)
+        return found
+
+    monkeypatch.setattr(api, "shell", shell)
+    monkeypatch.setattr(api, "log", lambda run_, host: "x\n" * 5_000_000 if host == host_name("c") else log(run_, host))
+    facts, _lines, _findings = run(api)
+    assert facts.runs and max(ran.seconds for ran in facts.runs) < AGENT_LIMIT + 2 * SHORT + LOGS + LOOK
+
+
+def test_a_log_of_more_ranks_than_a_run_has_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a pod makes up is kept for none of the others to lose the facts of the stage."""
+    api = NcclApi(("a", "b"))
+    honest = api.log
+
+    def flooded(run_: Mpirun, host: str) -> str:
+        forged = "{0}:{1}:{1} [0] NCCL INFO comm 0x{1:x} rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 commId 0x{1:x} - Init START\n"
+        return honest(run_, host) + "".join(forged.format(host, number) for number in range(1000, 3000 if host == host_name("b") else 1000))
+
+    monkeypatch.setattr(api, "log", flooded)
+    facts, _lines, findings = run(api)
+    assert all(len(ran.log.communicators) < 200 for ran in facts.runs if ran.log is not None)
+    assert any(item.status in (FAIL, UNKNOWN) for item in findings)
+
+
+def test_a_host_has_one_voice_for_the_gpu_of_a_rail() -> None:
+    api = NcclApi()
+    facts, _lines, _findings = run(api)
+    (log,) = (ran.log for ran in facts.runs[-1:])
+    assert log is not None
+    hosts = {node: host_name(node) for node in api.nodes}
+    ground = Ground(hosts, {pod.node: {hca.device: UsedHca(hca.rail) for hca in pod.hcas} for pod in facts.pods}, {})
+    (job,) = log.communicators
+
+    def of_rail(rail: int, gpu: int, name: str, hosts_: typing.Container[str]) -> NcclCommunicator:
+        """Return what a run of one rail has, with one rank a node."""
+        mine = [rank for rank in job.ranks if rank.gpu == rail and rank.host in hosts_]
+        routes = {rank.rank: tuple(route for route in rank.routes if (route.transport, route.device) == ("NET", rail)) for rank in mine}
+        return dataclasses.replace(job, name=name, ranks=tuple(dataclasses.replace(rank, gpu=gpu, routes=routes[rank.rank]) for rank in mine))
+
+    honest = tuple(of_rail(rail, 1 - rail, f"0x{rail}", hosts.values()) for rail in (0, 1))
+    assert learn_gpus(dataclasses.replace(log, communicators=honest), ground, 2) == {0: 1, 1: 0}
+    for gpu in (0, 77):
+        forged = tuple(of_rail(0, gpu, f"0x1{number}", (hosts["a"],)) for number in range(80))
+        for communicators in ((*honest, *forged), (*forged, *honest)):
+            assert learn_gpus(dataclasses.replace(log, communicators=communicators), ground, 2) == {0: 1, 1: 0}

@@ -7,6 +7,7 @@ Whoever runs them and whoever judges their facts go the same course: the next te
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import typing
 
@@ -203,7 +204,7 @@ class Course:
 
     def _learn(self, log: NcclLog) -> None:
         """Note which GPU NCCL puts beside the HCA of a rail, for tests of one rail: a log shows it, and no numbering tells it."""
-        seen = learn_gpus(log, self._ground)
+        seen = learn_gpus(log, self._ground, self._wanted.gpus_per_node)
         self._ground = dataclasses.replace(self._ground, gpu_of_rail={**self._ground.gpu_of_rail, **seen})
 
     def end(self) -> typing.Tuple[Finding, ...]:
@@ -268,18 +269,25 @@ def _told(item: _Verdict, passes: typing.Optional[bool]) -> str:
     return f"{figure}, {'as it should be' if passes else 'not proven' if passes is None else 'too slow'}"
 
 
-def learn_gpus(log: NcclLog, ground: Ground) -> typing.Dict[int, int]:
-    """Return the GPU that most ranks of a rail have, where a rank uses one rail alone: by rail the number of the GPU on its node."""
+def learn_gpus(log: NcclLog, ground: Ground, gpus: int) -> typing.Dict[int, int]:
+    """Return the GPU of each rail on most hosts, where a rank uses one rail alone: by rail the number of the GPU on its node.
+
+    A host has one voice for each rail, whatever ranks its pod writes of.
+
+    :param gpus: of a node
+    """
     by_host = {host: {device: hca.rail for device, hca in ground.hcas.get(node, {}).items()} for node, host in ground.hosts.items()}
     processes = {(process.host, process.pid): process for process in log.processes}
-    votes: typing.Dict[int, typing.Dict[int, int]] = {}
+    votes: typing.Dict[int, typing.Dict[str, int]] = {}
     for communicator in log.communicators:
         for rank in communicator.ranks:
             names = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid)).devices
             used = {route.device for route in rank.routes if route.transport == "NET" and route.proxy is None}
             rails = {by_host.get(rank.host, {}).get(name) for device in names if device.index in used for name in name_hcas(device.name)}
             rail = rails.pop() if len(rails) == 1 else None
-            if rail is not None and rank.gpu is not None and len({other.pid for other in communicator.ranks if other.host == rank.host}) == 1:
-                votes.setdefault(rail, {})[rank.gpu] = votes.get(rail, {}).get(rank.gpu, 0) + 1
+            alone = rail is not None and len({other.pid for other in communicator.ranks if other.host == rank.host}) == 1
+            if rail is not None and alone and rank.gpu is not None and rank.gpu in range(gpus):
+                votes.setdefault(rail, {}).setdefault(rank.host, rank.gpu)
     # of one rail alone it is the GPU that CUDA_VISIBLE_DEVICES left, whatever its number on the node
-    return {rail: max(found, key=lambda gpu: (found[gpu], -gpu)) for rail, found in votes.items()} if len(votes) > 1 else {}
+    counts = {rail: collections.Counter(found.values()) for rail, found in votes.items()}
+    return {rail: max(found, key=lambda gpu: (found[gpu], -gpu)) for rail, found in counts.items()} if len(votes) > 1 else {}
