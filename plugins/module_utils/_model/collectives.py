@@ -20,6 +20,9 @@ TestName = typing.Literal["all_reduce", "all_gather", "reduce_scatter"]
 #: collective, kind of the test, nodes and rail of a test
 TestKey = typing.Tuple[str, str, typing.Tuple[str, ...], typing.Optional[int]]
 
+#: of a pod: functions that it may show
+MOST_HCAS = 256
+
 
 @dataclasses.dataclass(frozen=True)
 class ExpectedBusbw:
@@ -118,7 +121,7 @@ class CollectivePod:
     node: Subdomain
     name: Subdomain = ""
     host: Word = ""
-    hcas: typing.Annotated[typing.Tuple[CollectiveHca, ...], Bound("HCAs of a pod", 256)] = ()
+    hcas: typing.Annotated[typing.Tuple[CollectiveHca, ...], Bound("HCAs of a pod", MOST_HCAS)] = ()
     error: str = ""
     cause: Word = ""
 

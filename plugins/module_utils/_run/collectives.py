@@ -17,7 +17,7 @@ import typing
 from .._check.collectives.check import Facts, courses
 from .._check.collectives.course import Course
 from .._model.bandwidth import RdmaPod
-from .._model.collectives import CollectiveHca, CollectivePod, CollectiveRun, Collectives, CollectivesFacts, RanTest
+from .._model.collectives import MOST_HCAS, CollectiveHca, CollectivePod, CollectiveRun, Collectives, CollectivesFacts, RanTest
 from .._model.errors import ParseError, RdmaError, unforeseen
 from .._model.kubernetes import CommandResult
 from .._model.lease import LeaseLost
@@ -161,6 +161,8 @@ class CollectivesBench:
         fabric, rails = self._fabric, self._plan.rails.get(self._fabric.name, {}).get(node, {})
         wanted = fabric_rails(fabric)
         found: typing.List[CollectiveHca] = []
+        if len(probe.addresses) > MOST_HCAS:
+            return (), f"it shows {len(probe.addresses)} functions of this fabric; {MOST_HCAS} are the most"
         for address in probe.addresses or tuple(rails):
             function = probe.functions.get(address, address)
             rail = rails.get(function, 0 if wanted.stop == 1 and not rails else None)

@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.c
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import Ground
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import CollectivesFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import MOST_HCAS, CollectivesFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -368,3 +368,35 @@ def test_a_host_has_one_voice_for_the_gpu_of_a_rail() -> None:
         forged = tuple(of_rail(0, gpu, f"0x1{number}", (hosts["a"],)) for number in range(80))
         for communicators in ((*honest, *forged), (*forged, *honest)):
             assert learn_gpus(dataclasses.replace(log, communicators=communicators), ground, 2) == {0: 1, 1: 0}
+
+
+def test_rows_that_another_rank_prints_into_those_of_a_run_are_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All ranks of a job write into one text, of which the summary is the mean."""
+    api = NcclApi()
+    printed = api.printed
+
+    def forged(run_: Mpirun) -> CommandResult:
+        result = printed(run_)
+        rows = [line for line in result.output.splitlines() if line.strip() and not line.startswith("#")]
+        twice = result.output.replace(rows[-1], "\n".join((rows[-1], *rows)))
+        return dataclasses.replace(result, output=twice) if host_name("d") in run_.hosts and len(run_.hosts) > 1 else result
+
+    monkeypatch.setattr(api, "printed", forged)
+    facts, _lines, findings = run(api)
+    assert any("more than once" in lack for ran in facts.runs if ran.figures is not None for lack in ran.figures.lacks)
+    fast = [item.subject.partition(": ")[2].split(", ") for item in findings if item.status == PASS and item.check == "collectives.bandwidth"]
+    assert fast and not [names for names in fast if "d" in names and len(names) > 1]
+
+
+def test_a_pod_that_shows_too_many_functions_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = NcclApi()
+    probe_of = api.probe_of
+
+    def many(node: str, asked: typing.Sequence[str]) -> str:
+        names = ",".join(f"0000:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}" for number in range(MOST_HCAS + 1))
+        return probe_of(node, asked) + (f"env PCIDEVICE_X_Y={names}\n" if node == "c" else "")
+
+    monkeypatch.setattr(api, "probe_of", many)
+    facts, _lines, findings = run(api)
+    assert ["functions of this fabric" in pod.error for pod in facts.pods] == [pod.node == "c" for pod in facts.pods]
+    assert (FAIL, "compute c") in of(findings, "collectives.pod") and (PASS, "compute a") in of(findings, "collectives.pod")

@@ -433,6 +433,9 @@ class _Run:
             yield f"{self.torn} rows or summaries are torn or contradict themselves"
         if not self.rows:
             yield "no whole row is there"
+        elif len({(row.size_bytes, row.type, row.operation, row.root) for row in self.rows}) < len(self.rows):
+            # all ranks of a job write into one text
+            yield "rows of one size, type, operation and root are there more than once: another rank or program has printed some"
         elif announced and len(self.rows) % announced:
             yield f"{len(self.rows)} rows are there, and the test announced {announced} for each type, operation and root"
         if bounds is None or average is None:
