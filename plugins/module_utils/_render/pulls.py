@@ -15,6 +15,7 @@ import typing
 
 from .._model.mirror import EVERYTHING, Mirror, on_mirror
 from .._model.pulls import ChartPull, ImagePull, PackagePull, Pulls
+from .._model.text import plain
 from .names import Object
 
 OC_MIRROR, SKOPEO = "imageset-config.yml", "skopeo-sync.yml"
@@ -110,7 +111,7 @@ def pushed(chart: ChartPull, mirror: Mirror) -> typing.Tuple[str, str]:
 
 def lines(pulls: Pulls) -> typing.Tuple[str, ...]:
     """The list for a terminal: what, and who needs it."""
-    return (
+    told = (
         *(f"image {_shown(image)}: {', '.join(image.needed_by)}" for image in pulls.images),
         *(
             f"chart {chart.reference}{f' of {chart.repository}' if chart.repository else ''} {chart.version}: {', '.join(chart.needed_by)}"
@@ -120,6 +121,12 @@ def lines(pulls: Pulls) -> typing.Tuple[str, ...]:
         *(f"note: {note}" for note in pulls.notes),
         *(f"NOT LISTED: {problem}" for problem in pulls.unlisted),
     )
+    return tuple(map(_on_one_line, told))
+
+
+def _on_one_line(text: str) -> str:
+    """Return a text of a chart as a line: it would begin a document of its own behind a comment of YAML."""
+    return " ".join(plain(text).splitlines())
 
 
 def _shown(image: ImagePull) -> str:
@@ -136,7 +143,7 @@ def heads(pulls: Pulls, mirror: Mirror) -> typing.Dict[str, typing.Tuple[str, ..
     sync_to = f"skopeo sync --all --scoped --src yaml --dest docker {SKOPEO} {mirror.get(EVERYTHING, 'MIRROR')}"
     if mirror and EVERYTHING not in mirror:
         sync_to = "rdma_cluster.mirror replaces sources, as oc mirror does; skopeo sync writes other names. The playbook shows a skopeo copy for each image."
-    return {
+    told = {
         OC_MIRROR: (
             f"oc mirror --v2 -c {OC_MIRROR} --workspace file://oc-mirror docker://{mirror.get(EVERYTHING, 'MIRROR')}",
             *open_tags,
@@ -146,3 +153,4 @@ def heads(pulls: Pulls, mirror: Mirror) -> typing.Dict[str, typing.Tuple[str, ..
         ),
         SKOPEO: (sync_to, *packages, *by_helm, *missing),
     }
+    return {name: tuple(map(_on_one_line, texts)) for name, texts in told.items()}

@@ -154,6 +154,13 @@ def test_a_name_that_says_no_image_leaves_the_list_incomplete(image: str) -> Non
     assert len(found.unlisted) == 1 and "rdma_observers_image" in found.unlisted[0]
 
 
+def test_no_text_of_a_chart_begins_a_line_of_its_own() -> None:
+    """Behind a comment it would be a document of YAML, and the first of the file."""
+    found = listed(seen={**SEEN, "sriov-network-operator": ChartSeen(error="x \nquay.io:\r\n images: \u2028{evil/miner: [latest]}\u202e")})
+    for told in (*render.heads(found, {}).values(), render.lines(found)):
+        assert any("evil/miner" in line for line in told) and all(line.isprintable() for line in told)
+
+
 def test_a_chart_that_was_not_read_leaves_the_list_incomplete() -> None:
     found = listed(seen={**SEEN, "sriov-network-operator": ChartSeen(error="helm template ended with 1: no such host")})
     assert found.unlisted == ("images of operator sriov-network-operator: helm template ended with 1: no such host",)
