@@ -9,7 +9,7 @@ import typing
 
 from .boundary.devices import Interface, PciAddress, RdmaDevice
 from .boundary.form import Range
-from .boundary.kubernetes import Namespaced, Subdomain
+from .boundary.kubernetes import LabelValue, Namespaced, Subdomain
 from .boundary.words import Host
 
 #: of a communicator; the largest jobs have some hundred thousand GPUs
@@ -237,6 +237,7 @@ class TrainingPod:
 
     :ivar host: host name, as NCCL writes it
     :ivar functions: what it got; None when its annotation could not be read, then ``error`` says why
+    :ivar job: that the pod is of: the name by which its operator marks it, or the uid of its controller; empty without one, and where the user named labels
     """
 
     ONCE = ("name",)
@@ -246,3 +247,4 @@ class TrainingPod:
     node: Subdomain
     functions: typing.Optional[typing.Tuple[PodFunction, ...]] = None
     error: str = ""
+    job: LabelValue = ""
