@@ -76,6 +76,8 @@ class NcclProcess:
     :ivar choices: what it chose for each collective and size
     :ivar mtus: of its queue pairs, in bytes, as NCCL writes them with NCCL_DEBUG_SUBSYS=NET
     :ivar gid_indexes: of its queue pairs on RoCE, likewise
+    :ivar files: that have lines of it, 20 at most; empty where all ranks are in one file
+    :ivar beside: other hosts of which these files have lines, 20 at most: where several files are given, each is of one pod
     """
 
     host: str
@@ -91,6 +93,8 @@ class NcclProcess:
     choices: typing.Tuple[NcclChoice, ...] = ()
     mtus: typing.Tuple[int, ...] = ()
     gid_indexes: typing.Tuple[int, ...] = ()
+    files: typing.Tuple[str, ...] = ()
+    beside: typing.Tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -324,7 +324,8 @@ class CollectivesBench:
         with workers(min(AT_ONCE, len(places))) as pool:
             texts = pool.map(lambda place: self._log(run, place), places)
             try:
-                return nccl_log.parse(line for text in texts for line in text.splitlines(keepends=True))
+                # a pod speaks for its own processes alone
+                return nccl_log.parse_files((place.pod.name, text.splitlines(keepends=True)) for place, text in zip(places, texts))
             except ParseError:
                 # more than a log of its length can be about: nothing of it is proven
                 return NcclLog()

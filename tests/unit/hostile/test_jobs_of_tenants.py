@@ -9,11 +9,15 @@ import typing
 
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, UNKNOWN, Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import TrainingPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, TrainingPod
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_files
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_files
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
 from ansible_collections.linerate.rdma.tests.unit.check import test_training as training
+from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
 Made = typing.Dict[str, typing.Any]
@@ -71,7 +75,7 @@ def test_pods_of_two_jobs_are_not_those_of_one_log() -> None:
 
 
 def test_of_more_than_two_hosts_the_pod_of_another_job_alone_is_unknown() -> None:
-    job = training.Job(hosts=3, hcas=tuple(training.FUNCTIONS))
+    job = Job(hosts=3, hcas=tuple(training.FUNCTIONS))
     places = (*training.ETHERNET, ("job-worker-2", "worker-1"))
     pods = [training.pod(*place, job="job-1") for place in places]
     strange: TrainingPod = training.pod(*places[1], job="")
@@ -79,3 +83,84 @@ def test_of_more_than_two_hosts_the_pod_of_another_job_alone_is_unknown() -> Non
         found = statuses(check(training.intent(), training.facts(job, pods=tuple(given))), "training.hcas")
         assert set(found.values()) == expected
     assert [subject for subject, status in found.items() if status == UNKNOWN] == ["job-worker-1"]
+
+
+# logs
+
+
+def test_lines_that_another_pod_writes_are_not_those_of_a_process_that_wrote_none() -> None:
+    """The captured log of two processes, as the files of two pods: what the second one hides, the first one writes."""
+    text = (FIXTURES / "nccl" / "2.28.9-torchrun.txt").read_text(encoding="utf-8").replace("vm:11895:", "job-worker-0:11895:")
+    text = text.replace("vm:11896:", "job-worker-1:11896:")
+    second = "job-worker-1:11896:"
+    mine = "".join(line for line in text.splitlines(keepends=True) if second not in line)
+    its = "".join(line for line in text.splitlines(keepends=True) if second in line)
+    cases = {
+        "one file with all ranks": ([text], set()),
+        "a file for each pod": ([mine, its], set()),
+        "a silent pod": ([mine + its, "starting\n"], {"job-worker-0 rank 0", "job-worker-1 rank 1"}),
+        "a pod that both write for": ([mine + its, its], {"job-worker-0 rank 0", "job-worker-1 rank 1"}),
+    }
+    for case, (texts, doubted) in cases.items():
+        findings = judge_log(parsed(*texts), None, False)
+        assert {finding.subject for finding in findings if finding.status == UNKNOWN} >= doubted, case
+        assert judge(findings).open == (not doubted), case
+    found = {finding.subject: finding for finding in findings if finding.check == "training.ranks"}
+    assert found["job-worker-1 rank 1"].measured == "in 0.log, 1.log" and found["job-worker-0 rank 0"].measured == "in 0.log, with lines of job-worker-1"
+
+
+def parsed(*texts: str) -> NcclLog:
+    return parse_files((f"{number}.log", text.splitlines(keepends=True)) for number, text in enumerate(texts))
+
+
+def of_host(job: Job, *hosts: int) -> str:
+    """What the processes of some hosts write."""
+    ranks = [rank for host in hosts for rank in range(host * job.gpus, (host + 1) * job.gpus)]
+    return "".join(f"{line}\n" for rank in ranks for line in job.process(rank))
+
+
+def test_a_host_that_another_pod_speaks_for_is_judged_by_neither() -> None:
+    job = Job(hosts=3, hcas=tuple(training.FUNCTIONS))
+    places = (*training.ETHERNET, ("job-worker-2", "worker-1"))
+    pods = tuple(training.pod(*place) for place in places)
+    honest, one = [of_host(job, 0), of_host(job, 1), of_host(job, 2)], of_host(job, 1).splitlines(keepends=True)[0]
+
+    def hcas_of(*texts: str) -> typing.Dict[str, str]:
+        return statuses(check(training.intent(), training.facts(log=parsed(*texts), pods=pods)), "training.hcas")
+
+    assert set(hcas_of(*honest).values()) == {PASS} == set(hcas_of("".join(honest)).values())
+    # the pod of host 0 writes one line of a process of host 1
+    found = hcas_of(honest[0] + one, *honest[1:])
+    assert found == {"job-worker-0": UNKNOWN, "job-worker-1": UNKNOWN, "compute job-worker-2": PASS}
+    # ... and a process of its own making on host 1
+    forged = one.replace(one.split(":")[1], "99999", 1)
+    found = hcas_of(honest[0] + forged + forged.partition(" NCCL INFO ")[0] + " NCCL INFO Using network IB\n", *honest[1:])
+    assert found == {"job-worker-0": UNKNOWN, "job-worker-1": UNKNOWN, "compute job-worker-2": PASS}
+
+
+def test_a_file_for_each_process_and_a_document_of_a_test_are_believed() -> None:
+    job = Job(hcas=tuple(training.FUNCTIONS))
+    ranks = ["".join(f"{line}\n" for line in job.process(rank)) for rank in range(4)]
+    document = (FIXTURES / "nccl-tests" / "all_reduce.json").read_text(encoding="utf-8")
+    for texts in (ranks, ["".join(ranks), document], [document, "".join(ranks)]):
+        assert judge(check(training.intent(), training.facts(log=parsed(*texts)))).open
+    # lines of processes are a log, whatever stands before them, and JSON of another program is no document of a test
+    for texts in ([document + "".join(ranks), "silent\n"], ["".join(ranks), '{"version": "1.1", "host": "job-worker-1"}\n']):
+        assert not judge(check(training.intent(), training.facts(log=parsed(*texts)))).open
+
+
+def test_a_file_that_is_given_twice_is_read_once(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "all.log"
+    path.write_text("a\nb\n", encoding="utf-8")
+    assert [(name, list(lines)) for name, lines in read_files([str(path), str(path)])] == [("all.log", ["a\n", "b\n"])]
+    (tmp_path / "again").mkdir()
+    other = tmp_path / "again" / "all.log"
+    other.write_text("c\n", encoding="utf-8")
+    assert [name for name, _lines in read_files([str(path), str(other)])] == [str(path), str(other)]
+
+
+def test_many_files_that_speak_for_one_process_are_named_in_few_words() -> None:
+    job = Job(hosts=40, gpus=1, channels=1)
+    every = of_host(job, *range(40))
+    log = parsed(*[every] * 40)
+    assert max(len(process.files) for process in log.processes) == 20 and max(len(process.beside) for process in log.processes) == 20

@@ -21,7 +21,7 @@ from ..._model.profiles import attachment_name, carries_rdma, traits
 from ..._model.text import folded
 from ..fleet.hcas_of_fabric import Member, resolve
 from ..fleet.places import by_leaf
-from ..job.channels import judge_log, name_hcas, spans_nodes
+from ..job.channels import doubt_files, judge_log, name_hcas, spans_nodes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +77,11 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     hosts = dict.fromkeys([*by_host, *(rank.host for rank in ranks)])
     jobs = collections.Counter(job for host in hosts for job in {item.job for item in pods.get(host, ())})
     for host in hosts:
+        doubts = (doubt_files("training.hcas", host, process) for process in by_host.get(host, ()))
+        doubt = next((found for found in doubts if found is not None), None)
+        if doubt is not None:
+            findings.append(doubt)
+            continue
         findings.append(_oob(host, by_host.get(host, []), several))
         if not several:
             findings.append(_one_host(host))
