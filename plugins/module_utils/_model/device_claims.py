@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing
 
 from .boundary.kubernetes import DevicePool, Label, LabelKey, Namespaced, RequestName, Subdomain
@@ -156,8 +157,12 @@ class DeviceClaims:
 
     def find(self, namespace: str, claim: PodClaim) -> typing.Optional[DeviceClaim]:
         """Return the claim of a pod; None where it is not known."""
-        name = f"{namespace}/{claim.of}"
-        return next((item for item in self.claims if (item.name, item.template) == (name, claim.template)), None)
+        return self._by_name.get((f"{namespace}/{claim.of}", claim.template))
+
+    @functools.cached_property
+    def _by_name(self) -> typing.Dict[typing.Tuple[str, bool], DeviceClaim]:
+        """Claims by name; of two of one name the first."""
+        return {(item.name, item.template): item for item in reversed(self.claims)}
 
     def driver_of(self, name: str) -> str:
         """Return the driver of whose devices a class is; empty where its selectors don't name exactly one."""

@@ -4,18 +4,28 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import pathlib
+import time
+import tracemalloc
 import typing
 
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, objects_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, UNKNOWN, Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import DeviceClaim, DeviceClaims, DeviceRequest, PodClaim
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobObjects, JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, TrainingPod
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_files
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_files
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
+from ansible_collections.linerate.rdma.tests.unit.check import job_world
 from ansible_collections.linerate.rdma.tests.unit.check import test_training as training
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
@@ -164,3 +174,100 @@ def test_many_files_that_speak_for_one_process_are_named_in_few_words() -> None:
     every = of_host(job, *range(40))
     log = parsed(*[every] * 40)
     assert max(len(process.files) for process in log.processes) == 20 and max(len(process.beside) for process in log.processes) == 20
+
+
+# objects
+
+NAD, CLAIM, TEMPLATE = "NetworkAttachmentDefinition", "ResourceClaim", "ResourceClaimTemplate"
+
+
+class Tenants:
+    """An API server whose tenants have made many large objects of each kind, and the few of a job between them."""
+
+    def __init__(self, number: int, **kinds: typing.List[Made]) -> None:
+        self.number, self.kinds = number, kinds
+
+    def _all(self, kind: str) -> typing.Iterator[Made]:
+        yield from self.kinds.get(kind, [])
+        for place in range(self.number if kind in (NAD, CLAIM, TEMPLATE) else 0):
+            requests = [{"name": f"r{one}", "exactly": {"deviceClassName": f"c-{place}-{one}"}} for one in range(32)]
+            config = json.dumps({"plugins": [{"type": f"{one:02x}-{place}"} for one in range(30)]})
+            devices = {"devices": {"requests": requests}}
+            spec = {"config": config} if kind == NAD else {"spec": devices} if kind == TEMPLATE else devices
+            annotations = {"k8s.v1.cni.cncf.io/resourceName": "openshift.io/other" if place else "openshift.io/spare"}
+            yield {"metadata": {"name": f"t-{place}", "namespace": "training", "annotations": annotations}, "spec": spec}
+
+    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Made]:
+        assert not selector
+        yield from self._all(kind)
+
+    def list(self, kind: str, namespace: str = "", selector: str = "", *, only: typing.Callable[[Made], bool]) -> Listing:
+        assert not selector
+        return Listing(tuple({"kind": kind, **item} for item in self._all(kind) if only({"metadata": item["metadata"]})), "1")
+
+    def get(self, kind: str, namespace: str, name: str) -> Made:
+        raise ApiError(404, "NotFound", "absent", kind)
+
+
+def wanted_by(*resources: Made) -> JobObjects:
+    return objects_of(resources, resources)
+
+
+def test_of_the_objects_of_tenants_those_alone_are_kept_that_the_job_names() -> None:
+    (job,) = job_world.objects()
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["resourceClaims"] = [{"name": "nics", "resourceClaimTemplateName": "nics"}]
+    claim = {"metadata": {"name": "nics", "namespace": "training"}, "spec": {"spec": {"devices": {"requests": []}}}}
+    mine = job_world.definition("sriov-ib-compute", "ib-sriov", "openshift.io/mlx_compute")
+
+    def seen(number: int) -> JobSurroundings:
+        tenants = Tenants(number, **{NAD: [mine], TEMPLATE: [claim]})
+        return observe(typing.cast(Cluster, tenants), ["training"], [], {}, wanted_by(job))
+
+    few, many = seen(10), seen(3000)
+    for found in (few, many):
+        assert [item.name for item in found.attachments] == ["training/sriov-ib-compute"]
+        assert [(item.name, item.template) for item in found.device_claims or ()] == [("training/nics", True)]
+    # for what a name is like, some of the others' names; and no more of them
+    assert few.others[NAD][0] == "training/t-0" and len(many.others[NAD]) == 1000
+    tracemalloc.start()
+    try:
+        kept = seen(3000)
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000 and kept.errors == ()
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_resource_that_only_attachments_of_others_need_is_still_one_of_a_network() -> None:
+    (job,) = job_world.objects()
+    for replica in job["spec"]["pytorchReplicaSpecs"].values():
+        for amounts in replica["template"]["spec"]["containers"][0]["resources"].values():
+            amounts["openshift.io/spare"] = 1
+    found = observe(typing.cast(Cluster, Tenants(2)), ["training"], [], {}, wanted_by(job))
+    assert found.offered == {"openshift.io/spare"}
+    world = dataclasses.replace(job_world.WORLD, offered=found.offered)
+    assert [item.subject.split()[-1] for item in lint([job], [], world) if item.check == "job.devices" and item.status == FAIL] == ["openshift.io/spare"] * 2
+
+
+def test_a_name_that_is_like_one_of_others_is_said() -> None:
+    (job,) = job_world.objects()
+    world = dataclasses.replace(job_world.WORLD, attachments=(), others={NAD: ("training/sriov-ib-computer",)})
+    said = [item.expected for item in lint([job], [], world) if item.check == "job.networks"]
+    assert said and all("did you mean 'training/sriov-ib-computer'" in text for text in said)
+
+
+def test_a_job_that_can_t_be_read_names_nothing() -> None:
+    assert objects_of([{"kind": "Job", "metadata": {"name": "a"}}], []) == JobObjects()
+
+
+def test_many_claims_are_found_at_once() -> None:
+    claims = tuple(DeviceClaim(f"training/c-{number}", True) for number in range(20_000))
+    known = DeviceClaims(claims)
+    begin = time.process_time()
+    for number in range(2000):
+        found = known.find("training", PodClaim("c", f"c-{number + 18_000}", True))
+        assert found is not None and found.name == f"training/c-{number + 18_000}"
+    assert time.process_time() - begin < 1
+    # of two of one name the first, which is that of the file; and a template is no claim
+    first, second = DeviceClaim("training/a", True, (DeviceRequest("x", ()),)), DeviceClaim("training/a", True)
+    assert DeviceClaims((first, second)).find("training", PodClaim("c", "a", True)) is first
+    assert DeviceClaims((first,)).find("training", PodClaim("c", "a", False)) is None

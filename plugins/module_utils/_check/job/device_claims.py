@@ -120,7 +120,8 @@ def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterat
         yield Finding(_CHECK, subject, UNKNOWN, "not read", _EXPECTED, why, remedy)
         return
     if found is None:
-        names = [item.name.partition("/")[2] for item in known.claims if item.template == claim.template]
+        there = (*(item.name for item in known.claims if item.template == claim.template), *(scope.world.others.get(claim.kind, ()) if scope.world else ()))
+        names = [name.partition("/")[2] for name in there]
         why = f"There is no {claim.kind} of this name in the job's namespace: the pods would stay Pending."
         hint = scope.hints.nearest(claim.of, names)
         yield Finding(_CHECK, subject, FAIL, f"{claim.kind} {claim.of} is absent", _EXPECTED + hint, why, "Create it, or correct the name.")
@@ -129,11 +130,11 @@ def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterat
     if pods > 1 and "network" in _uses(scope.job.namespace, claim, known):
         why = f"{pods} pods share the devices of one claim, so all of them are on the node that has these, or wait for room on it."
         yield Finding(_CHECK, subject, WARN, f"ResourceClaim {claim.of}", _EXPECTED, why, "Use a ResourceClaimTemplate, of which each pod gets its own.")
-    there = {item.name for item in known.classes}
+    classes = {item.name for item in known.classes}
     for request in (item.classes for item in found.requests):
-        if scope.world is not None and not there & set(request):
+        if scope.world is not None and not classes & set(request):
             why = "There is no DeviceClass of this name, so nothing can be allocated, and the pods would stay Pending."
-            hint, absent = scope.hints.nearest(request[0], there), " or ".join(request)
+            hint, absent = scope.hints.nearest(request[0], classes), " or ".join(request)
             yield Finding(_CHECK, subject, FAIL, f"DeviceClass {absent} is absent", _EXPECTED + hint, why, "Install its driver, or correct the name.")
     if scope.world is not None:
         yield from _too_few(subject, found, known)
