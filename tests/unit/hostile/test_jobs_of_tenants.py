@@ -16,14 +16,23 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, objects_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import DeviceClaim, DeviceClaims, DeviceRequest, PodClaim
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import (
+    DeviceClaim,
+    DeviceClaims,
+    DeviceClass,
+    DeviceRequest,
+    DeviceSlice,
+    DeviceWay,
+    PodClaim,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobObjects, JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_files
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_files
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_claims import read_slice
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
 from ansible_collections.linerate.rdma.tests.unit.check import job_world
 from ansible_collections.linerate.rdma.tests.unit.check import test_training as training
@@ -271,3 +280,74 @@ def test_many_claims_are_found_at_once() -> None:
     first, second = DeviceClaim("training/a", True, (DeviceRequest("x", ()),)), DeviceClaim("training/a", True)
     assert DeviceClaims((first, second)).find("training", PodClaim("c", "a", True)) is first
     assert DeviceClaims((first,)).find("training", PodClaim("c", "a", False)) is None
+
+
+# nodes
+
+
+def sliced(node: str, pool: str, generation: int, devices: int) -> DeviceSlice:
+    offered = {"pool": {"name": pool, "generation": generation, "resourceSliceCount": 1}, "devices": [{"name": f"gpu-{n}"} for n in range(devices)]}
+    return read_slice({"kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": {"driver": "gpu.nvidia.com", "nodeName": node, **offered}})
+
+
+def judged_claim(count: int, *more: DeviceSlice, nodes: int = 4) -> typing.List[Finding]:
+    """Findings on a pod that claims so many GPUs, of machines with eight and of what one node says."""
+    (job,) = job_world.objects()
+    for replica in job["spec"]["pytorchReplicaSpecs"].values():
+        replica["template"]["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": "gpus"}]
+        replica["template"]["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpus"}]
+    claim = DeviceClaim("training/gpus", True, (DeviceRequest("all", (DeviceWay("gpu.nvidia.com", count),)),))
+    classes = (DeviceClass("gpu.nvidia.com", ("gpu.nvidia.com",)),)
+    slices = (*(sliced(f"worker-{n}", f"worker-{n}", 1, 8) for n in range(nodes)), *more)
+    world = dataclasses.replace(job_world.WORLD, device_claims=(claim,), device_classes=classes, device_slices=slices)
+    return [item for item in lint([job], [], world) if item.check == "job.device_claims"]
+
+
+def test_slices_of_one_node_are_about_no_other_node() -> None:
+    forged = [sliced("evil", f"worker-{n}", 2**62, 0) for n in range(4)]
+    for given in ((), forged):
+        assert {item.status for item in judged_claim(8, *given)} == {PASS}
+
+
+def test_a_claim_that_one_node_alone_could_meet_names_that_node() -> None:
+    assert {item.status for item in judged_claim(64)} == {FAIL}
+    found = judged_claim(64, *(sliced("evil", f"pool-{n}", 1, 128) for n in range(4)))
+    assert {item.status for item in found} == {WARN} and all("evil" in item.measured and "512" in item.measured for item in found)
+    # what the only node has, is all that there is to compare
+    assert {item.status for item in judged_claim(8, nodes=1)} == {PASS}
+
+
+def test_more_devices_than_a_machine_has_do_not_count_and_are_named() -> None:
+    lies = [sliced("evil", f"pool-{n}", 1, 128) for n in range(17)]
+    for count, status in ((8, WARN), (64, FAIL)):
+        found = judged_claim(count, *lies)
+        assert {item.status for item in found} == {status, WARN}
+        assert all("evil" in item.measured and "2176 devices" in item.measured for item in found if item.status == WARN)
+    assert all("a node has 8 at most" in item.measured for item in found if item.status == FAIL)
+
+
+def room(**nodes: int) -> typing.List[Finding]:
+    """Findings on the room for 16 pods of 8 GPUs on nodes with so many GPUs each."""
+    (job,) = job_world.objects(nodes=16)
+    world = dataclasses.replace(job_world.WORLD, nodes=tuple(job_world.node(name, **{"nvidia.com/gpu": count}) for name, count in nodes.items()))
+    return [item for item in lint([job], [], world) if item.check == "job.resources"]
+
+
+def test_the_room_of_one_node_is_not_that_of_the_cluster() -> None:
+    assert [item.status for item in room(a=8, b=8)] == [FAIL]
+    found = room(a=8, b=8, evil=100_000_000)
+    assert {item.status for item in found} == {FAIL, WARN}
+    assert [item.measured for item in found if item.status == FAIL] == ["room for 2 pods on 2 nodes that are ready"]
+    assert [item.measured for item in found if item.status == WARN] == ["evil"]
+
+
+def test_room_that_is_mostly_on_one_node_names_that_node() -> None:
+    (job,) = job_world.objects(nodes=4)
+    machines = (job_world.node("a"), job_world.node("b"), job_world.node("evil", **{"nvidia.com/gpu": 800, "openshift.io/mlx_compute": 800}))
+    found = [item for item in lint([job], [], dataclasses.replace(job_world.WORLD, nodes=machines)) if item.check == "job.resources"]
+    assert WARN in {item.status for item in found} and FAIL not in {item.status for item in found}
+    (warned,) = (item for item in found if item.status == WARN)
+    assert "evil" in warned.measured and "100" in warned.measured
+    # two nodes say the same of themselves
+    twice = (*machines, dataclasses.replace(machines[-1], name="fat"))
+    assert {item.status for item in lint([job], [], dataclasses.replace(job_world.WORLD, nodes=twice)) if item.check == "job.resources"} == {PASS}

@@ -7,9 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.device_claims import DeviceClaim, DeviceClaims, PodClaim, Use
+from ..._model.device_claims import MOST_OF_NODE, DeviceClaim, DeviceClaims, DeviceRequest, PodClaim, Use
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.job import Container, JobSurroundings, PodTemplate, Workload
+from ..._model.text import folded
 from ..._parse.kubernetes import device_claims as parse
 from ..._parse.kubernetes.resource import Resource
 from .scope import Scope
@@ -142,14 +143,52 @@ def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterat
 
 def _too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     """Find requests that no node can meet by any of their ways, whatever selectors leave of its devices; of a class of several drivers nothing is said."""
+    drivers: typing.Dict[str, None] = {}
     for request in claim.requests:
         wanted = [(way.count, known.driver_of(way.device_class)) for way in request.ways]
         offered = [(count, driver, known.count_devices(driver)) for count, driver in wanted if driver]
-        if len(offered) == len(wanted) and all(most < count for count, _driver, most in offered):
+        drivers.update(dict.fromkeys(driver for _count, driver, _most in offered))
+        if len(offered) != len(wanted):
+            continue
+        if all(most < count for count, _driver, most in offered):
             measured = " or ".join(f"{count} devices of {driver}, and a node has {most} at most" for count, driver, most in offered)
             why = f"By its ResourceSlices no node has as many as request {request.name} asks for, so the pods would stay Pending."
             remedy = "See kubectl get resourceslices, and that the driver's pod runs on the nodes of the job; or ask for fewer devices."
             yield Finding(_CHECK, subject, FAIL, measured, _EXPECTED, why, remedy)
+        else:
+            yield from _of_one_node(subject, request, offered, known)
+    for driver in drivers:
+        yield from _implausible(subject, driver, known)
+
+
+def _of_one_node(subject: str, request: DeviceRequest, offered: typing.Sequence[typing.Tuple[int, str, int]], known: DeviceClaims) -> typing.Iterator[Finding]:
+    """Find a request that one node alone can meet, of several that have such devices: each node says itself what it has.
+
+    :param offered: by way the devices that it needs, their driver, and how many a node has at most
+    """
+    able: typing.Dict[str, str] = {}
+    nodes: typing.Set[str] = set()
+    for count, driver, _most in offered:
+        shared = known.count_shared(driver)
+        if shared >= count:
+            return
+        for node, devices in known.devices_of(driver).items():
+            nodes.add(node)
+            if count - shared <= devices <= MOST_OF_NODE:
+                able[node] = f"{devices} devices of {driver} on {node}"
+    if len(able) == 1 and len(nodes) > 1:
+        (measured,) = able.values()
+        why = f"By their ResourceSlices one node alone has as many as request {request.name} asks for. A node writes itself what it has."
+        remedy = "See that the machine has them, and that all pods of the job have room there; or ask for fewer devices."
+        yield Finding(_CHECK, subject, WARN, measured, "several nodes that have as many", why, remedy)
+
+
+def _implausible(subject: str, driver: str, known: DeviceClaims) -> typing.Iterator[Finding]:
+    """Find nodes that say they have more devices than any machine."""
+    found = [f"{node}: {count} devices of {driver}" for node, count in known.devices_of(driver).items() if count > MOST_OF_NODE]
+    if found:
+        why = "No machine has so many. A node writes itself what it has, and these do not count."
+        yield Finding(_CHECK, subject, WARN, folded(found), f"{MOST_OF_NODE} at most", why, "See the driver's pod and the kubelet on these nodes.")
 
 
 def _told(template: PodTemplate, known: DeviceClaims, namespace: str) -> str:
