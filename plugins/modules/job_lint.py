@@ -94,7 +94,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import jobs_of, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import jobs_of, lint, objects_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.stack import check
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import verdict
@@ -141,7 +141,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         namespaces = set(filter(None, map(namespace_of, jobs)))
         running = [(options["namespace"], options["name"])] if options["name"] else []
         # of a job whose namespace is refused, lint says so
-        world = observe(cluster, namespaces, running, {name: item.value for name, item in answers.items() if item.value is not None})
+        seen = {name: item.value for name, item in answers.items() if item.value is not None}
+        world = observe(cluster, namespaces, running, seen, objects_of(jobs, resources))
         findings = check(jobs, resources, world, observe_stack(cluster, namespaces))
     return verdict(module, "job", (*lint(jobs, resources, world), *findings), waivers)
 

@@ -42,7 +42,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 pods:
-  description: For each pod its name, host name, node and PCI functions, or the reason why they are not known.
+  description: For each pod its name, host name, node, job and PCI functions, or the reason why these are not known. The job is empty with O(label_selectors).
   returned: success
   type: list
   elements: dict
@@ -52,6 +52,7 @@ counts:
   type: dict
 """
 
+import dataclasses
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
@@ -64,7 +65,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.mu
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     found = connect(module).pages("Pod", module.params["namespace"], ",".join(module.params["label_selectors"]))
-    return {"pods": to_data(training_pods(found))}
+    pods = training_pods(found)
+    if module.params["label_selectors"]:
+        # the user says which pods the job has
+        pods = [dataclasses.replace(pod, job="") for pod in pods]
+    return {"pods": to_data(pods)}
 
 
 def main() -> None:

@@ -25,7 +25,9 @@ description:
     names more processes, ranks and channels than that allows, which NCCL itself does not write.
 options:
   paths:
-    description: Log files on the host where the module runs. Either one file with all ranks, or one file per pod.
+    description:
+      - Log files on the host where the module runs. Either one file with all ranks, or one file per pod.
+      - If there are several, each process lists the files that contain its lines, and the other hosts in these files.
     type: list
     elements: path
   text:
@@ -70,6 +72,7 @@ log:
         - C(oob_interface) is the interface of its out-of-band connections.
         - C(choices) lists the algorithm that NCCL chose for each collective and size. It needs C(TUNING) in C(NCCL_DEBUG_SUBSYS).
         - C(mtus) and C(gid_indexes) are those of its queue pairs. They need C(NET) in C(NCCL_DEBUG_SUBSYS).
+        - C(files) and C(beside) are empty for a single log. Otherwise they list the files with lines of the process, and other hosts with lines in them.
       returned: success
       type: list
       elements: dict
@@ -89,6 +92,8 @@ log:
             - {function: AllReduce, size_bytes: 1073741824, algorithm: RING, protocol: SIMPLE, channels: 16}
           mtus: [4096]
           gid_indexes: []
+          files: [job-worker-0.log]
+          beside: []
     communicators:
       description: Communicators with their ranks. Ranks without an identity in the log are in a communicator whose C(size) is V(null).
       returned: success
@@ -291,7 +296,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.figures import judge_tests
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import FACT_SPEC, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_files
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
 
 
@@ -306,8 +311,8 @@ def main() -> None:
 
     def work() -> typing.Dict[str, typing.Any]:
         reader = nccl_tests.Reader()
-        lines = io.StringIO(text, newline="\n") if paths is None else read_lines(paths)
-        log = nccl_log.parse(reader.watch(lines))
+        files = [("text", io.StringIO(text, newline="\n"))] if paths is None else read_files(paths)
+        log = nccl_log.parse_files((name, reader.watch(lines)) for name, lines in files)
         return {"log": to_data(log), "tests": to_data(judge_tests(log, reader.runs()))}
 
     run_with_fact(module, work, "nccl_log")

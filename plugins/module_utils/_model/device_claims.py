@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing
 
 from .boundary.kubernetes import DevicePool, Label, LabelKey, Namespaced, RequestName, Subdomain
@@ -38,6 +39,9 @@ CLASSES: typing.Mapping[str, Use] = {
     "compute-domain-default-channel.nvidia.com": "channel",
     "compute-domain-daemon.nvidia.com": "channel",
 }
+
+#: devices of one driver in one machine: sixteen GPUs with all their partitions are some 400, all functions of sixteen NICs some 2000
+MOST_OF_NODE = 2048
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,8 +160,12 @@ class DeviceClaims:
 
     def find(self, namespace: str, claim: PodClaim) -> typing.Optional[DeviceClaim]:
         """Return the claim of a pod; None where it is not known."""
-        name = f"{namespace}/{claim.of}"
-        return next((item for item in self.claims if (item.name, item.template) == (name, claim.template)), None)
+        return self._by_name.get((f"{namespace}/{claim.of}", claim.template))
+
+    @functools.cached_property
+    def _by_name(self) -> typing.Dict[typing.Tuple[str, bool], DeviceClaim]:
+        """Claims by name; of two of one name the first."""
+        return {(item.name, item.template): item for item in reversed(self.claims)}
 
     def driver_of(self, name: str) -> str:
         """Return the driver of whose devices a class is; empty where its selectors don't name exactly one."""
@@ -166,17 +174,32 @@ class DeviceClaims:
 
     def count_devices(self, driver: str) -> int:
         """Return how many devices of a driver one node has at most, with those of which it is not said by a name who has them."""
-        mine = [item for item in self.slices if item.driver == driver]
-        # a node may write slices of its own name alone, and none of them is about the pool of another one, whatever it calls its pool
-        newest: typing.Dict[typing.Tuple[str, str], int] = {}
-        for item in mine:
-            newest[item.pool, item.node] = max(newest.get((item.pool, item.node), 0), item.generation)
-        counted: typing.Dict[str, int] = {"": 0}
-        for item in mine:
-            if item.generation == newest[item.pool, item.node]:
-                counted[item.node] = counted.get(item.node, 0) + item.devices
-        anywhere = counted.pop("")
-        return anywhere + max(counted.values(), default=0)
+        return self.count_shared(driver) + max((count for count in self.devices_of(driver).values() if count <= MOST_OF_NODE), default=0)
+
+    def count_shared(self, driver: str) -> int:
+        """Return how many devices of a driver are of no node by name."""
+        return self._counted.get(driver, {}).get("", 0)
+
+    def devices_of(self, driver: str) -> typing.Dict[str, int]:
+        """Return how many devices of a driver each node says that it has. More than ``MOST_OF_NODE`` no machine has."""
+        return {node: count for node, count in self._counted.get(driver, {}).items() if node}
+
+    @functools.cached_property
+    def _counted(self) -> typing.Dict[str, typing.Dict[str, int]]:
+        """Devices by driver and node, of the newest generation of each pool.
+
+        A node may write slices of its own name alone, and none of them is about the pool of another one, whatever it calls its pool.
+        """
+        newest: typing.Dict[typing.Tuple[str, str, str], int] = {}
+        for item in self.slices:
+            key = item.driver, item.pool, item.node
+            newest[key] = max(newest.get(key, 0), item.generation)
+        counted: typing.Dict[str, typing.Dict[str, int]] = {}
+        for item in self.slices:
+            if item.generation == newest[item.driver, item.pool, item.node]:
+                by_node = counted.setdefault(item.driver, {})
+                by_node[item.node] = by_node.get(item.node, 0) + item.devices
+        return counted
 
     def use_of(self, name: str) -> Use:
         """Return what the devices of a class are: by the driver that it selects, else by its name."""

@@ -209,6 +209,20 @@ ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
 @dataclasses.dataclass(frozen=True)
+class JobObjects:
+    """Objects that jobs name. Those of tenants are any number, and no others are kept.
+
+    :ivar attachments: namespace/name of NetworkAttachmentDefinitions
+    :ivar claims: kind and namespace/name of ResourceClaims and ResourceClaimTemplates
+    :ivar resources: extended resources that their containers ask for
+    """
+
+    attachments: typing.FrozenSet[str] = frozenset()
+    claims: typing.FrozenSet[typing.Tuple[str, str]] = frozenset()
+    resources: typing.FrozenSet[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
 class Attachment:
     """A NetworkAttachmentDefinition.
 
@@ -252,10 +266,13 @@ class PodDevices:
 class JobSurroundings:
     """What a job meets.
 
+    :ivar attachments: that the jobs name
+    :ivar offered: resources that the jobs ask for, and that attachments need which they do not name
+    :ivar others: by kind namespace/name of some of the objects that they do not name, for words that are alike
     :ivar pods: of the job, where it runs
     :ivar devices: names of the HCAs of each node (node_info), where they were asked for
     :ivar enforced: level of Pod Security that each namespace of a job enforces; empty where its label says none
-    :ivar device_claims: ResourceClaims and ResourceClaimTemplates of the jobs' namespaces; None where the cluster does not know the kinds or refuses them
+    :ivar device_claims: ResourceClaims and ResourceClaimTemplates that the jobs name; None where the cluster does not know the kinds or refuses them
     :ivar device_classes: of the cluster; None as above
     :ivar device_slices: ResourceSlices of the cluster; None as above
     :ivar errors: what could not be read; what is not in the rest is not known then
@@ -263,6 +280,8 @@ class JobSurroundings:
 
     nodes: typing.Tuple[ClusterNode, ...] = ()
     attachments: typing.Tuple[Attachment, ...] = ()
+    offered: typing.FrozenSet[str] = frozenset()
+    others: typing.Dict[str, typing.Tuple[str, ...]] = dataclasses.field(default_factory=dict)
     claims: typing.Tuple[Claim, ...] = ()
     pods: typing.Tuple[PodDevices, ...] = ()
     devices: typing.Dict[str, typing.Tuple[str, ...]] = dataclasses.field(default_factory=dict)

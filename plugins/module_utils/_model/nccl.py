@@ -9,7 +9,7 @@ import typing
 
 from .boundary.devices import Interface, PciAddress, RdmaDevice
 from .boundary.form import Range
-from .boundary.kubernetes import Namespaced, Subdomain
+from .boundary.kubernetes import LabelValue, Namespaced, Subdomain
 from .boundary.words import Host
 
 #: of a communicator; the largest jobs have some hundred thousand GPUs
@@ -76,6 +76,8 @@ class NcclProcess:
     :ivar choices: what it chose for each collective and size
     :ivar mtus: of its queue pairs, in bytes, as NCCL writes them with NCCL_DEBUG_SUBSYS=NET
     :ivar gid_indexes: of its queue pairs on RoCE, likewise
+    :ivar files: that have lines of it, 20 at most; empty where all ranks are in one file
+    :ivar beside: other hosts of which these files have lines, 20 at most: where several files are given, each is of one pod
     """
 
     host: str
@@ -91,6 +93,8 @@ class NcclProcess:
     choices: typing.Tuple[NcclChoice, ...] = ()
     mtus: typing.Tuple[int, ...] = ()
     gid_indexes: typing.Tuple[int, ...] = ()
+    files: typing.Tuple[str, ...] = ()
+    beside: typing.Tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,6 +241,7 @@ class TrainingPod:
 
     :ivar host: host name, as NCCL writes it
     :ivar functions: what it got; None when its annotation could not be read, then ``error`` says why
+    :ivar job: that the pod is of: the name by which its operator marks it, or the uid of its controller; empty without one, and where the user named labels
     """
 
     ONCE = ("name",)
@@ -246,3 +251,4 @@ class TrainingPod:
     node: Subdomain
     functions: typing.Optional[typing.Tuple[PodFunction, ...]] = None
     error: str = ""
+    job: LabelValue = ""

@@ -9,17 +9,21 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.hca import NodeHcas
-from .._model.job import ENFORCE, JobSurroundings, PodDevices
+from .._model.job import ENFORCE, JobObjects, JobSurroundings, PodDevices
 from .._model.stack import Controller, Stack, has_rights
 from .._parse.job import manifest as parse
 from .._parse.job import stack
 from .._parse.kubernetes.core import node as parse_node
 from .._parse.kubernetes.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
+from .._parse.kubernetes.resource import full_name_of
 from .kubernetes import ApiError, Cluster, Resource
 from .yaml_documents import read_yaml
 
 #: by which the operators mark the pods of a job
 _LABELS = ("training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name", "batch.kubernetes.io/job-name")
+
+#: objects of a kind, beside those that the jobs name, whose names are kept for words that are alike
+_OTHERS = 1000
 
 
 def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> typing.Tuple[Resource, ...]:
@@ -50,17 +54,22 @@ def runtimes(cluster: Cluster, jobs: typing.Iterable[typing.Mapping[str, typing.
 
 
 def observe(
-    cluster: Cluster, namespaces: typing.Iterable[str], running: typing.Sequence[typing.Tuple[str, str]], hcas: typing.Mapping[str, NodeHcas]
+    cluster: Cluster,
+    namespaces: typing.Iterable[str],
+    running: typing.Sequence[typing.Tuple[str, str]],
+    hcas: typing.Mapping[str, NodeHcas],
+    wanted: JobObjects,
 ) -> JobSurroundings:
     """Read it all. What cannot be read is in ``errors``.
 
     :param namespaces: of the jobs
     :param running: namespace and name of each job whose pods are looked at
     :param hcas: answer of node_info of each node
+    :param wanted: what the jobs name
     :raises ApiError: the server cannot be reached
     """
-    reader = Reader(cluster)
-
+    reader, attachments = Reader(cluster), _Named(wanted.attachments, wanted.resources)
+    claims = {kind: _Named({name for of, name in wanted.claims if of == kind}) for kind in (CLAIM, TEMPLATE)}
     pods: typing.List[typing.Any] = []
     for namespace in sorted({namespace for namespace, _name in running}):
         names = {name for of, name in running if of == namespace}
@@ -68,10 +77,12 @@ def observe(
     found = {namespace: reader.one("Namespace", "", namespace, _labels) for namespace in sorted(set(namespaces))}
     return JobSurroundings(
         nodes=tuple(reader.all("Node", parse_node)),
-        attachments=tuple(reader.all("NetworkAttachmentDefinition", parse.attachment)),
+        attachments=tuple(reader.all("NetworkAttachmentDefinition", parse.attachment, only=attachments)),
+        offered=frozenset(attachments.offered),
+        others={"NetworkAttachmentDefinition": tuple(attachments.others), **{kind: tuple(named.others) for kind, named in claims.items()}},
         claims=tuple(found for namespace in sorted(set(namespaces)) for found in reader.all("PersistentVolumeClaim", parse.claim, namespace)),
         pods=tuple(pods),
-        device_claims=_joined([reader.known(kind, read_claim, namespace) for namespace in sorted(set(namespaces)) for kind in (CLAIM, TEMPLATE)]),
+        device_claims=_joined([reader.known(kind, read_claim, namespace, named) for namespace in sorted(set(namespaces)) for kind, named in claims.items()]),
         device_classes=reader.known("DeviceClass", read_class),
         device_slices=reader.known(SLICE, read_slice),
         enforced={name: labels.get(ENFORCE, "") for name, labels in found.items() if labels is not None},
@@ -103,6 +114,30 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
     )
 
 
+class _Named:
+    """Takes the objects that jobs name, and keeps little of the others.
+
+    :ivar offered: resources that the jobs ask for, and that others of the attachments need
+    :ivar others: names of some
+    """
+
+    def __init__(self, names: typing.AbstractSet[str], resources: typing.AbstractSet[str] = frozenset()) -> None:
+        self._names, self._resources = names, resources
+        self.offered: typing.Set[str] = set()
+        self.others: typing.List[str] = []
+
+    def __call__(self, item: Resource) -> bool:
+        name = full_name_of(item)
+        if name in self._names:
+            return True
+        resource = parse.resource_of(item)
+        if resource in self._resources:
+            self.offered.add(resource)
+        if len(self.others) < _OTHERS:
+            self.others.append(name)
+        return False
+
+
 def _joined(lists: typing.Sequence[typing.Optional[typing.Tuple[typing.Any, ...]]]) -> typing.Optional[typing.Tuple[typing.Any, ...]]:
     """All of these lists as one; None where one of them is not known."""
     known = [items for items in lists if items is not None]
@@ -125,22 +160,40 @@ class Reader:
         self._cluster = cluster
         self.errors: typing.List[str] = []
 
-    def all(self, kind: str, parser: typing.Callable[[Resource], typing.Any], namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
-        """:raises ApiError: the server cannot be reached"""
+    def all(
+        self,
+        kind: str,
+        parser: typing.Callable[[Resource], typing.Any],
+        namespace: str = "",
+        selector: str = "",
+        only: typing.Optional[typing.Callable[[Resource], bool]] = None,
+    ) -> typing.Iterator[typing.Any]:
+        """:param only: takes an object by its metadata; the others are not held
+        :raises ApiError: the server cannot be reached
+        """
         try:
-            for item in self._cluster.pages(kind, namespace, selector):
+            found = self._cluster.pages(kind, namespace, selector) if only is None else self._cluster.list(kind, namespace, selector, only=only).items
+            for item in found:
                 # a list leaves out the kind of its items
                 yield parser({"kind": kind, **item})
         except RdmaError as error:
             self._keep(error)
 
-    def known(self, kind: str, parser: typing.Callable[[Resource], typing.Any], namespace: str = "") -> typing.Optional[typing.Tuple[typing.Any, ...]]:
+    def known(
+        self,
+        kind: str,
+        parser: typing.Callable[[Resource], typing.Any],
+        namespace: str = "",
+        only: typing.Optional[typing.Callable[[Resource], bool]] = None,
+    ) -> typing.Optional[typing.Tuple[typing.Any, ...]]:
         """Return all of a kind that few jobs need; None where the server does not know the kind or refuses it, which is an error for those jobs alone.
 
+        :param only: takes an object by its metadata; the others are not held
         :raises ApiError: the server cannot be reached
         """
         try:
-            return tuple(parser({"kind": kind, **item}) for item in self._cluster.pages(kind, namespace))
+            found = self._cluster.pages(kind, namespace) if only is None else self._cluster.list(kind, namespace, only=only).items
+            return tuple(parser({"kind": kind, **item}) for item in found)
         except RdmaError as error:
             if isinstance(error, ApiError) and error.status == 0:
                 raise

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import collections
 import io
+import os
 import typing
 
 from .._model.errors import RdmaError
@@ -25,6 +27,18 @@ def read_lines(paths: typing.Sequence[str]) -> typing.Iterator[str]:
                 yield from _lines(file)
         except OSError as error:
             raise RdmaError(f"{path} can't be read: {error.strerror}", "Name a log that is on the controller") from error
+
+
+def read_files(paths: typing.Sequence[str]) -> typing.Iterator[typing.Tuple[str, typing.Iterator[str]]]:
+    """Each file once: its name, with its folders where another one has the same, and its lines as of ``read_lines``.
+
+    :raises RdmaError: from the lines: a file can't be read
+    """
+    paths = list(dict.fromkeys(paths))
+    names = collections.Counter(map(os.path.basename, paths))
+    for path in paths:
+        name = os.path.basename(path)
+        yield (name if names[name] == 1 else path), read_lines([path])
 
 
 def _lines(file: typing.TextIO) -> typing.Iterator[str]:

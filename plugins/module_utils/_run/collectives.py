@@ -346,7 +346,7 @@ class CollectivesBench:
         with workers(min(AT_ONCE, len(places))) as pool:
             texts = pool.map(lambda place: self._log(run, place, end), places)
             try:
-                log = nccl_log.parse(line for place, text in zip(places, texts) for line in own_lines(text, place.host))
+                log = nccl_log.parse_files((place.pod.name, own_lines(text, place.host)) for place, text in zip(places, texts))
             except ParseError:
                 # more than a log of its length can be about: nothing of it is proven
                 return NcclLog()

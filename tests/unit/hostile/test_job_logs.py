@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_files, parse_text
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 MEGABYTE = 2**20
@@ -119,6 +119,21 @@ def test_a_forged_log_costs_eight_times_its_length_or_is_refused(kind: str, monk
         with contextlib.suppress(ParseError):
             to_data(parse(lines))
         assert tracemalloc.get_traced_memory()[1] < 8 * len(text) + LEAST + MEGABYTE // 8
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["processes", "threads", "ranks without a communicator"])
+def test_a_log_that_is_forged_in_many_files_costs_no_more(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process names files and hosts beside its own."""
+    monkeypatch.setattr(nccl_log, "_LEAST", LEAST)
+    text = text_of(kind, MEGABYTE // 32, FORGED)
+    lines = [line.replace("w:", f"w{number % 50}:", 1) for number, line in enumerate(text.splitlines(keepends=True))]
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(ParseError):
+            to_data(parse_files((f"{number}.log", lines) for number in range(30)))
+        assert tracemalloc.get_traced_memory()[1] < 8 * 30 * len(text) + LEAST + MEGABYTE // 8
     finally:
         tracemalloc.stop()
 

@@ -16,9 +16,10 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.filter.jobs import FilterModule
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobObjects
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import jobs as observe_jobs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import read_documents
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import COMPUTE, JOB, ROCE, definition, objects
 from ansible_collections.linerate.rdma.tests.unit.check.test_job_stack import CEPH, CLUSTER, DEPLOYMENTS, LOCAL
@@ -43,6 +44,9 @@ class Api:
         if isinstance(found, Exception):
             raise found
         yield from (item for item in found if not namespace or item["metadata"].get("namespace") == namespace)
+
+    def list(self, kind: str, namespace: str = "", selector: str = "", *, only: typing.Callable[[typing.Any], bool]) -> Listing:
+        return Listing(tuple(item for item in self.pages(kind, namespace, selector) if only(item)), "1")
 
     def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
         for item in self.pages(kind, namespace):
@@ -216,7 +220,7 @@ def test_a_server_that_does_not_answer_is_an_error() -> None:
     with pytest.raises(ApiError):
         observe_jobs.observe_stack(typing.cast(Cluster, Api(Deployment=gone)), [])
     with pytest.raises(ApiError):
-        observe_jobs.observe(typing.cast(Cluster, Api(Node=gone)), [], [], {})
+        observe_jobs.observe(typing.cast(Cluster, Api(Node=gone)), [], [], {}, JobObjects())
 
 
 def hcas(*names: str) -> typing.Dict[str, typing.Any]:

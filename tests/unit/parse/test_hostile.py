@@ -256,6 +256,11 @@ TEXT: typing.Dict[str, Text] = {
         parser("kubernetes.config_daemon_log.last_error"), ['2026-01-02T03:04:05Z\tERROR\tReconciler error\t{"error": "busy"}\n'], ("",)
     ),
     "job.nccl_log.parse": Text(lambda text: seen_in(parser("job.nccl_log.parse")(line + "\n" for line in text.split("\n"))), seeds("nccl/*.txt"), ((),)),
+    "job.nccl_log.parse_files": Text(
+        lambda text: seen_in(parser("job.nccl_log.parse_files")((name, (line + "\n" for line in text.split("\n"))) for name in "ab")),
+        seeds("nccl/*.txt"),
+        ((),),
+    ),
     "job.nccl_log.parse_text": Text(lambda text: seen_in(parser("job.nccl_log.parse_text")(text)), seeds("nccl/*.txt"), ((),)),
     "job.nccl_tests.parse": Text(lambda text: parser("job.nccl_tests.parse")(line + "\n" for line in text.split("\n")), seeds("nccl-tests/mpi*.txt"), ((),)),
     "job.nccl_tests.parse_text": Text(parser("job.nccl_tests.parse_text"), seeds("nccl-tests/all*.txt"), ((),)),
@@ -664,6 +669,7 @@ DATA.update(
         "kubernetes.device_claims.read_class": Data(parser("kubernetes.device_claims.read_class"), [DEVICE_CLASS]),
         "kubernetes.device_claims.read_slice": Data(parser("kubernetes.device_claims.read_slice"), [DEVICE_SLICE]),
         "job.manifest.attachment": Data(parser("job.manifest.attachment"), ATTACHMENTS),
+        "job.manifest.resource_of": Data(parser("job.manifest.resource_of"), ATTACHMENTS, ("",)),
         "job.manifest.claim": Data(parser("job.manifest.claim"), [CLAIM]),
         "job.manifest.namespace_of": Data(parser("job.manifest.namespace_of"), JOBS, ("", "default")),
         "job.manifest.is_job": Data(parser("job.manifest.is_job"), JOBS, (False,)),

@@ -45,7 +45,7 @@ def test_training_pod_without_networks() -> None:
 
 def _of_a_job(name: str, phase: str, owner: str, **metadata: typing.Any) -> typing.Dict[str, typing.Any]:
     found = pod(hostname="job-0")
-    found["metadata"] = {**found["metadata"], "name": name, "ownerReferences": [{"uid": owner}], **metadata}
+    found["metadata"] = {**found["metadata"], "name": name, "ownerReferences": [{"uid": owner, "controller": True}], **metadata}
     found["status"]["phase"] = phase
     return found
 

@@ -770,5 +770,5 @@ class _Made:
         for node in range(JOB_HOSTS):
             ats = [at for at in self._hcas(node) if not at.fabric]
             functions = tuple(PodFunction("training/net-compute", f"net{at.rail + 1}", self._address(at, 0), self._vf_device(at, 0)) for at in ats)
-            pods.append(TrainingPod(f"job-worker-{node}", f"job-worker-{node}", self.shape.names[node], functions))
+            pods.append(TrainingPod(f"job-worker-{node}", f"job-worker-{node}", self.shape.names[node], functions, job="llama"))
         return tuple(pods)

@@ -155,6 +155,12 @@ SITE: typing.Tuple[Row, ...] = (
     Row(("collectives",), ("runs[].log.versions[]",), "It is told beside what is judged; a channel that is lost with a line is unknown.", ("broken",)),
     Row(
         ("collectives",),
+        ("runs[].log.processes[].files", "runs[].log.processes[].files[]"),
+        "A process is in one file, whatever its name.",
+        ("broken", "unread", "left out"),
+    ),
+    Row(
+        ("collectives",),
         (
             "runs[].log.processes[].version",
             "runs[].log.processes[].network",

@@ -639,6 +639,7 @@ ROWS: typing.Tuple[Row, ...] = (
         _under("processes[].", "version", "network", "oob_interface", "oob_address", "dma_buf", "without_ib", "environment", "choices", "mtus", "gid_indexes"),
         "Channels show what was used; this tells why.",
     ),
+    Row(("nccl_log.log",), ("processes[].files",), "A process is in one file, whatever its name.", BROKEN),
     Row(
         ("nccl_log.log",),
         _under("processes[].devices[].", "port", "link", "rail", "gpu_direct", "reasons"),

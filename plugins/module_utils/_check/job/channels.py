@@ -13,6 +13,7 @@ import typing
 from ..._model.completions import FLUSHED
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.nccl import NcclCommunicator, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
+from ..._model.text import folded
 from ..._parse.job.nccl_problem import Completion, completion
 from ..fleet.cause import Link
 from ..fleet.completions import completion_of
@@ -116,11 +117,30 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> ty
             if (rank.host, rank.pid) not in processes:
                 why = "Nothing of its process is in the log, so it is not known which devices it opened."
                 findings.append(Finding("training.ranks", subject, UNKNOWN, "no process", "the lines of its process", why, _WHOLE))
-            findings += [_channels(subject, communicator, rank), _transport(subject, communicator, rank, process, log)]
+            judged = [_channels(subject, communicator, rank), _transport(subject, communicator, rank, process, log)]
             over = [route for route in rank.routes if route.transport in ("NET", "COLLNET") and route.via != "Socket"]
             if over:
-                findings.append(_gpu_direct(subject, over, process, gpu_direct, log.library))
+                judged.append(_gpu_direct(subject, over, process, gpu_direct, log.library))
+            doubt = doubt_files("training.ranks", subject, process)
+            findings += judged if doubt is None else [doubt, *(finding for finding in judged if finding.status == FAIL)]
     return [*findings, *(check_problem(problem, log) for problem in log.problems), *_untold(log)]
+
+
+def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Optional[Finding]:
+    """Return why it is not known that a process wrote its lines; None where it is, and where all ranks are in one file.
+
+    :param check: id of the finding
+    """
+    expected = "lines in one file, which has no lines of other hosts"
+    if len(process.files) > 1:
+        why = "Several files have lines of this process, and it wrote into one of them: any pod can write lines in the name of another one."
+        remedy = "Give each file once and whole, one a pod; see what the pods of the other files run. Or give the output of all ranks, as one file."
+        return Finding(check, subject, UNKNOWN, f"in {folded(process.files)}", expected, why, remedy)
+    if process.beside:
+        why = "The file has lines of several hosts, and any pod can write lines in the name of another one. Of several files, each must be of one pod."
+        remedy = "Give one file a pod, and see what the pod of this file runs. Where it has the output of all ranks (mpirun), give this file alone."
+        return Finding(check, subject, UNKNOWN, f"in {folded(process.files)}, with lines of {folded(process.beside)}", expected, why, remedy)
+    return None
 
 
 def subject_of(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]) -> str:

@@ -7,9 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.device_claims import DeviceClaim, DeviceClaims, PodClaim, Use
+from ..._model.device_claims import MOST_OF_NODE, DeviceClaim, DeviceClaims, DeviceRequest, PodClaim, Use
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.job import Container, JobSurroundings, PodTemplate, Workload
+from ..._model.text import folded
 from ..._parse.kubernetes import device_claims as parse
 from ..._parse.kubernetes.resource import Resource
 from .scope import Scope
@@ -120,7 +121,8 @@ def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterat
         yield Finding(_CHECK, subject, UNKNOWN, "not read", _EXPECTED, why, remedy)
         return
     if found is None:
-        names = [item.name.partition("/")[2] for item in known.claims if item.template == claim.template]
+        there = (*(item.name for item in known.claims if item.template == claim.template), *(scope.world.others.get(claim.kind, ()) if scope.world else ()))
+        names = [name.partition("/")[2] for name in there]
         why = f"There is no {claim.kind} of this name in the job's namespace: the pods would stay Pending."
         hint = scope.hints.nearest(claim.of, names)
         yield Finding(_CHECK, subject, FAIL, f"{claim.kind} {claim.of} is absent", _EXPECTED + hint, why, "Create it, or correct the name.")
@@ -129,11 +131,11 @@ def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterat
     if pods > 1 and "network" in _uses(scope.job.namespace, claim, known):
         why = f"{pods} pods share the devices of one claim, so all of them are on the node that has these, or wait for room on it."
         yield Finding(_CHECK, subject, WARN, f"ResourceClaim {claim.of}", _EXPECTED, why, "Use a ResourceClaimTemplate, of which each pod gets its own.")
-    there = {item.name for item in known.classes}
+    classes = {item.name for item in known.classes}
     for request in (item.classes for item in found.requests):
-        if scope.world is not None and not there & set(request):
+        if scope.world is not None and not classes & set(request):
             why = "There is no DeviceClass of this name, so nothing can be allocated, and the pods would stay Pending."
-            hint, absent = scope.hints.nearest(request[0], there), " or ".join(request)
+            hint, absent = scope.hints.nearest(request[0], classes), " or ".join(request)
             yield Finding(_CHECK, subject, FAIL, f"DeviceClass {absent} is absent", _EXPECTED + hint, why, "Install its driver, or correct the name.")
     if scope.world is not None:
         yield from _too_few(subject, found, known)
@@ -141,14 +143,52 @@ def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterat
 
 def _too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     """Find requests that no node can meet by any of their ways, whatever selectors leave of its devices; of a class of several drivers nothing is said."""
+    drivers: typing.Dict[str, None] = {}
     for request in claim.requests:
         wanted = [(way.count, known.driver_of(way.device_class)) for way in request.ways]
         offered = [(count, driver, known.count_devices(driver)) for count, driver in wanted if driver]
-        if len(offered) == len(wanted) and all(most < count for count, _driver, most in offered):
+        drivers.update(dict.fromkeys(driver for _count, driver, _most in offered))
+        if len(offered) != len(wanted):
+            continue
+        if all(most < count for count, _driver, most in offered):
             measured = " or ".join(f"{count} devices of {driver}, and a node has {most} at most" for count, driver, most in offered)
             why = f"By its ResourceSlices no node has as many as request {request.name} asks for, so the pods would stay Pending."
             remedy = "See kubectl get resourceslices, and that the driver's pod runs on the nodes of the job; or ask for fewer devices."
             yield Finding(_CHECK, subject, FAIL, measured, _EXPECTED, why, remedy)
+        else:
+            yield from _of_one_node(subject, request, offered, known)
+    for driver in drivers:
+        yield from _implausible(subject, driver, known)
+
+
+def _of_one_node(subject: str, request: DeviceRequest, offered: typing.Sequence[typing.Tuple[int, str, int]], known: DeviceClaims) -> typing.Iterator[Finding]:
+    """Find a request that one node alone can meet, of several that have such devices: each node says itself what it has.
+
+    :param offered: by way the devices that it needs, their driver, and how many a node has at most
+    """
+    able: typing.Dict[str, str] = {}
+    nodes: typing.Set[str] = set()
+    for count, driver, _most in offered:
+        shared = known.count_shared(driver)
+        if shared >= count:
+            return
+        for node, devices in known.devices_of(driver).items():
+            nodes.add(node)
+            if count - shared <= devices <= MOST_OF_NODE:
+                able[node] = f"{devices} devices of {driver} on {node}"
+    if len(able) == 1 and len(nodes) > 1:
+        (measured,) = able.values()
+        why = f"By their ResourceSlices one node alone has as many as request {request.name} asks for. A node writes itself what it has."
+        remedy = "See that the machine has them, and that all pods of the job have room there; or ask for fewer devices."
+        yield Finding(_CHECK, subject, WARN, measured, "several nodes that have as many", why, remedy)
+
+
+def _implausible(subject: str, driver: str, known: DeviceClaims) -> typing.Iterator[Finding]:
+    """Find nodes that say they have more devices than any machine."""
+    found = [f"{node}: {count} devices of {driver}" for node, count in known.devices_of(driver).items() if count > MOST_OF_NODE]
+    if found:
+        why = "No machine has so many. A node writes itself what it has, and these do not count."
+        yield Finding(_CHECK, subject, WARN, folded(found), f"{MOST_OF_NODE} at most", why, "See the driver's pod and the kubelet on these nodes.")
 
 
 def _told(template: PodTemplate, known: DeviceClaims, namespace: str) -> str:

@@ -14,7 +14,7 @@ import typing
 from ..._model.boundary.form import shown
 from ..._model.device_claims import DeviceClaims
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.job import JobSurroundings, Workload
+from ..._model.job import JobObjects, JobSurroundings, PodTemplate, Workload
 from ..._model.load import Hints
 from ..._parse.job.manifest import RUNTIMES, is_job
 from ..._parse.job.manifest import workload as parse
@@ -61,6 +61,25 @@ def lint(
         why = "Nothing of what was given makes pods, so nothing was looked at."
         findings.append(Finding("job.read", "job", UNKNOWN, "no job", "1 at least", why, "Name the job, or the file that it is in."))
     return tuple(findings)
+
+
+def objects_of(resources: typing.Iterable[Resource], runtimes: typing.Sequence[Resource]) -> JobObjects:
+    """Return the objects of the cluster that jobs name. A job that can't be read names none, and ``lint`` says so.
+
+    :param runtimes: as of ``lint``
+    """
+    templates: typing.List[typing.Tuple[str, PodTemplate]] = []
+    for resource in resources:
+        try:
+            job = parse(resource, runtimes)
+        except ResourceError:
+            continue
+        templates += [(job.namespace, template) for template in job.templates]
+    return JobObjects(
+        frozenset(request.full_name for _namespace, template in templates for request in template.networks),
+        frozenset((claim.kind, f"{namespace}/{claim.of}") for namespace, template in templates for claim in template.device_claims),
+        frozenset(name for _namespace, template in templates for container in template.containers for name in container.limits if "/" in name),
+    )
 
 
 def jobs_of(resources: typing.Iterable[Resource]) -> typing.Tuple[Resource, ...]:

@@ -34,7 +34,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
         return
     if scope.world is None:
         return
-    names = {item.name for item in scope.world.attachments}
+    names = {*(item.name for item in scope.world.attachments), *scope.world.others.get("NetworkAttachmentDefinition", ())}
     for request, item in scope.attachments():
         subject = f"{scope.subject} {request.full_name}"
         if item is None:
@@ -87,7 +87,7 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
                 if amount >= count:
                     why, remedy = _why_replaced(replaced, {name: str(amount)})
             wrong.append(Finding(check, f"{scope.subject} {name}", WARN if name not in asked else FAIL, str(asked.get(name, 0)), str(count), why, remedy))
-    offered = {item.resource for item in scope.world.attachments} if scope.world else set()
+    offered = {*(item.resource for item in scope.world.attachments), *scope.world.offered} if scope.world else set()
     for name, count in sorted(asked.items()):
         if name in offered and count > used.get(name, 0):
             why = "The pods hold devices that no attachment brings into them: nobody else can have those, and the pods can't use them."

@@ -7,10 +7,18 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.findings import FAIL, PASS, WARN, Finding, ok
+from ..._model.findings import FAIL, WARN, Finding, ok
 from ..._model.job import JobSurroundings, Workload
+from ..._model.kubernetes import ClusterNode
 from ..._model.load import Hints
-from .scope import Scope, extended_resources
+from ..._model.text import folded
+from .scope import Scope, extended_resources, is_gpu
+
+#: of a resource that one machine has at most: sixteen GPUs that are partitioned or shared in time; and of what a plugin hands out any number of times, such as
+#: the RDMA device of a node that its pods share
+_MOST_GPUS, _MOST_PIECES = 1024, 65_536
+#: how many times the room of any other node a node has, that is looked at
+_MUCH_MORE = 4
 
 
 def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
@@ -23,7 +31,7 @@ def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typi
         subject = ", ".join(scope.subject if index == 0 else scope.template.path for index, scope in enumerate(mine))
         findings += _group_places(subject, dict(amounts), sum(scope.template.count for scope in mine), world, mine[0].hints)
     yield from findings
-    if all(finding.status == PASS for finding in findings):
+    if all(finding.status != FAIL for finding in findings):
         yield from _all_places(scopes, world)
 
 
@@ -36,7 +44,7 @@ def _all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typin
     for name, amount in sorted(wanted.items()):
         if name in served and name not in offered:
             continue
-        there = sum(node.allocatable.get(name, 0) for node in world.nodes if node.ready and not node.unschedulable)
+        there = sum(node.allocatable.get(name, 0) for node in _fit(world) if not _is_implausible(node, [name]))
         if there < amount:
             why = "Each kind of pod finds room by itself, and all of them must run at once: those that find none wait, and the others wait for them."
             subject, expected = f"{scopes[0].job.subject} {name}", f"{amount} for all pods together"
@@ -59,14 +67,47 @@ def _group_places(subject: str, amounts: typing.Mapping[str, int], pods: int, wo
         yield Finding(check, f"{subject} {name}", FAIL, "no node has it", f"a resource of the nodes{hints.nearest(name, known)}", why, remedy)
     if absent:
         return
-    fit = [node for node in world.nodes if node.ready and not node.unschedulable]
-    places = sum(min((node.allocatable.get(name, 0) // count for name, count in amounts.items() if count), default=pods) for node in fit)
+    fit = _fit(world)
+    lies = [node.name for node in fit if _is_implausible(node, amounts)]
+    fit = [node for node in fit if not _is_implausible(node, amounts)]
+    rooms = {node.name: min((node.allocatable.get(name, 0) // count for name, count in amounts.items() if count), default=pods) for node in fit}
+    places = sum(rooms.values())
     shown, measured = ", ".join(f"{name}: {count}" for name, count in amounts.items()), f"room for {places} pods on {len(fit)} nodes that are ready"
     if places < pods:
         why = f"A pod needs {shown}, and all pods must run at once: those that find no room wait, and the others wait for them."
         yield Finding(check, subject, FAIL, measured, f"room for {pods} pods", why, "Ask for less, or free or add nodes.")
     else:
-        yield ok(check, subject, measured, f"room for {pods} pods")
+        offering = {node.name: rooms[node.name] for node in fit if all(node.allocatable.get(name, 0) for name, count in amounts.items() if count)}
+        yield _of_one_node(subject, offering, places, pods) or ok(check, subject, measured, f"room for {pods} pods")
+    if lies:
+        why = (
+            f"A machine has {_MOST_GPUS} GPUs and {_MOST_PIECES} of another resource at most. A kubelet says itself what it has, and these nodes do not count."
+        )
+        remedy = "See Allocatable of kubectl describe node, and the device plugin on these nodes."
+        yield Finding(check, f"{subject} nodes", WARN, folded(lies), "amounts that a machine can have", why, remedy)
+
+
+def _fit(world: JobSurroundings) -> typing.List[ClusterNode]:
+    return [node for node in world.nodes if node.ready and not node.unschedulable]
+
+
+def _is_implausible(node: ClusterNode, names: typing.Iterable[str]) -> bool:
+    """Tell whether a node says that it has more of one of these resources than any machine."""
+    return any(node.allocatable.get(name, 0) > (_MOST_GPUS if is_gpu(name) else _MOST_PIECES) for name in names)
+
+
+def _of_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, pods: int) -> typing.Optional[Finding]:
+    """Return a warning where a node has much more room than any other, and without it there is too little; each node says itself what it has.
+
+    :param rooms: of nodes that have all of the resources
+    """
+    names = sorted(rooms, key=lambda name: -rooms[name])
+    if len(names) < 2 or rooms[names[0]] <= _MUCH_MORE * rooms[names[1]] or places - rooms[names[0]] >= pods:
+        return None
+    rest = places - rooms[names[0]]
+    why = f"No other node says that it has a quarter of that, and without it there is room for {rest} pods. A kubelet says itself what it has."
+    remedy = f"See that the machine has them: kubectl describe node {names[0]}."
+    return Finding("job.resources", subject, WARN, f"room for {rooms[names[0]]} pods on {names[0]} alone", f"room for {pods} pods", why, remedy)
 
 
 def check_claims(job: Workload, scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:

@@ -8,6 +8,7 @@ and each rail is used.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import typing
 
@@ -20,7 +21,7 @@ from ..._model.profiles import attachment_name, carries_rdma, traits
 from ..._model.text import folded
 from ..fleet.hcas_of_fabric import Member, resolve
 from ..fleet.places import by_leaf
-from ..job.channels import judge_log, name_hcas, spans_nodes
+from ..job.channels import doubt_files, judge_log, name_hcas, spans_nodes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +74,14 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     by_host: typing.Dict[str, typing.List[NcclProcess]] = {}
     for process in facts.log.processes:
         by_host.setdefault(process.host, []).append(process)
-    for host in dict.fromkeys([*by_host, *(rank.host for rank in ranks)]):
+    hosts = dict.fromkeys([*by_host, *(rank.host for rank in ranks)])
+    jobs = collections.Counter(job for host in hosts for job in {item.job for item in pods.get(host, ())})
+    for host in hosts:
+        doubts = (doubt_files("training.hcas", host, process) for process in by_host.get(host, ()))
+        doubt = next((found for found in doubts if found is not None), None)
+        if doubt is not None:
+            findings.append(doubt)
+            continue
         findings.append(_oob(host, by_host.get(host, []), several))
         if not several:
             findings.append(_one_host(host))
@@ -86,6 +94,9 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             findings.append(_several_pods(host, named))
             continue
         pod = named[0] if named else None
+        if pod is not None and _is_strange(pod, jobs):
+            findings.append(_other_job(host, pod, jobs))
+            continue
         if pod is None or pod.functions is None:
             findings.append(_no_pod(host, facts.pods is not None, pod))
             continue
@@ -177,6 +188,21 @@ def _several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Finding:
     why = "These pods have this host name and got different functions, so it is not known which of them wrote the log."
     remedy = "Name the labels of the job in training_selectors, and delete the pods that are not of this run of it."
     return Finding("training.hcas", host, UNKNOWN, folded([item.name for item in pods]), "one pod of this host name", why, remedy)
+
+
+def _is_strange(pod: TrainingPod, jobs: typing.Mapping[str, int]) -> bool:
+    """Whether a pod may be of another job than the log.
+
+    :param jobs: of the pods that have the host names of the log, with how many of these they have
+    """
+    return any(count >= jobs[pod.job] for job, count in jobs.items() if job != pod.job)
+
+
+def _other_job(host: str, pod: TrainingPod, jobs: typing.Mapping[str, int]) -> Finding:
+    others = [job or "no controller" for job in jobs if job != pod.job]
+    why = f"The pods with the host names of the log are not of one job: others are of {folded(others)}. It is not known which of them wrote the log."
+    remedy = "Name the labels of the job in training_selectors; run the stage before the job's pods are removed."
+    return Finding("training.hcas", host, UNKNOWN, f"{pod.name} of {pod.job or 'no controller'}", "pods of one job", why, remedy)
 
 
 def _no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Finding:

@@ -43,6 +43,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "RDMA mode shared: a pod sees all devices of the node.",
             "A port is down, or no GPU is near it.",
             "The pod is gone, so nothing is known of what it got (unknown).",
+            "Several pods have the host name, or the pods with the host names of the log are of several jobs (unknown).",
+            "Several files have lines of the host, or the file of a pod has lines of several hosts (unknown).",
         ),
         look=(
             "ibv_devinfo",
@@ -112,6 +114,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "The log of a pod is missing.",
             "A rank failed or hangs: its last lines say where.",
             "WORLD_SIZE differs between pods.",
+            "Several files have lines of a process, or the file of a pod has lines of several hosts (unknown): a pod writes in the name of another one.",
         ),
         look=(
             "kubectl get pods -n NAMESPACE -o wide",

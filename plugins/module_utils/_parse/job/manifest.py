@@ -371,7 +371,7 @@ def attachment(resource: Resource) -> Attachment:
     :raises ResourceError: it has no name
     """
     name = full_name_of(resource)
-    wanted = str(mapping_at(resource, "metadata", "annotations").get(_RESOURCE_ANNOTATION) or "")
+    wanted = resource_of(resource)
     if len(wanted) > _MOST_NAME:
         return Attachment(name, problem=f"the annotation {_RESOURCE_ANNOTATION} has {len(wanted)} characters; a name has {_MOST_NAME} at most")
     try:
@@ -387,6 +387,11 @@ def attachment(resource: Resource) -> Attachment:
         resource=wanted,
         default_route=any(str(route.get("dst")) in ("0.0.0.0/0", "::/0") for route in routes),
     )
+
+
+def resource_of(resource: Resource) -> str:
+    """The extended resource that a NetworkAttachmentDefinition needs; empty where it needs none."""
+    return str(mapping_at(resource, "metadata", "annotations").get(_RESOURCE_ANNOTATION) or "")
 
 
 def claim(resource: Resource) -> Claim:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import io
+import itertools
 import re
 import typing
 
@@ -93,6 +94,12 @@ _RECENT = 256
 _LONGEST_NAME = 200
 #: bytes of memory of CPython for each thing that is kept of a log, with its share of the result and of the data that a module makes of that
 _OF_THREAD, _OF_PROCESS, _OF_RANK, _OF_ROUTE, _OF_DEVICE, _OF_CHOICE, _OF_CHANNEL = 300, 2100, 2900, 1000, 300, 1000, 16
+#: the same for each file in which a process is
+_OF_PLACE = 900
+#: files, and hosts beside its own, that a process names
+_NAMED = 20
+#: how a document of nccl-tests begins, and what is in its only line; it is no log
+_DOCUMENT, _IN_DOCUMENT = '{"version":', '"nccl_version":'
 #: bytes for each character of the log that all of these may take, and bytes for a log of any length. A process that is no forgery writes some thousand
 #: characters for each of its ranks
 _GROWTH, _LEAST = 8, 128 * MIB
@@ -106,6 +113,19 @@ def parse(lines: typing.Iterable[str]) -> NcclLog:
     """
     reader = _Reader()
     reader.read(lines)
+    return reader.log()
+
+
+def parse_files(files: typing.Iterable[typing.Tuple[str, typing.Iterable[str]]]) -> NcclLog:
+    """The same of several files, each with a name. Where several are logs, each is of one pod, and the processes say in which files they are.
+
+    :param files: a name, and lines as for ``parse``. The lines of a file are read before the next file is asked for
+    :raises ParseError: as ``parse`` does
+    """
+    reader = _Reader()
+    for name, lines in files:
+        reader.begin(name)
+        reader.read(lines)
     return reader.log()
 
 
@@ -220,12 +240,26 @@ class _Rank:
 
 
 @dataclasses.dataclass
+class _File:
+    """A file of several.
+
+    :ivar hosts: of which it has lines
+    :ivar document: it begins as a document of nccl-tests, which has no lines of hosts; None before its first line
+    """
+
+    name: str
+    hosts: typing.Dict[str, None] = dataclasses.field(default_factory=dict)
+    document: typing.Optional[bool] = None
+
+
+@dataclasses.dataclass
 class _Process:
     """:ivar choices: None as long as there is none: most processes write none
     :ivar mtus: a mask of their numbers by verbs, of which 1 is 256 bytes and 5 is 4096
     :ivar gid_indexes: a mask
     :ivar ranks: in the order in which they said who they are, and for the rest of what a line may ask, of each the last
     :ivar strays: by rank, what no communicator that is known so far can have written
+    :ivar files: that have lines of it; None where all are in one
     """
 
     host: str
@@ -249,6 +283,7 @@ class _Process:
     on_gpu: typing.Dict[typing.Tuple[typing.Optional[int], str], _Rank] = dataclasses.field(default_factory=dict)
     of_size: typing.Dict[typing.Tuple[typing.Optional[int], typing.Optional[int]], int] = dataclasses.field(default_factory=dict)
     strays: typing.Dict[int, _Rank] = dataclasses.field(default_factory=dict)
+    files: typing.Optional[typing.List[_File]] = None
 
     def add(self, rank: _Rank) -> None:
         self.ranks.append(rank)
@@ -256,7 +291,11 @@ class _Process:
         self.on_gpu[rank.gpu, rank.pointer] = rank
         self.of_size[rank.gpu, rank.size] = self.of_size.get((rank.gpu, rank.size), 0) + 1
 
-    def freeze(self, version: str) -> NcclProcess:
+    def freeze(self, version: str, several: bool) -> NcclProcess:
+        """:param several: more than one file is a log"""
+        files = (self.files or [])[:_NAMED] if several else []
+        others = itertools.chain.from_iterable(itertools.islice(file.hosts, _NAMED + 1) for file in files)
+        beside = dict.fromkeys(host for host in others if host != self.host)
         interface, address = self.oob if self.oob[0] else self.bootstrap
         # a plugin that stands for IB writes as IB does
         network = "IB" if self.network.startswith("IB") else self.network
@@ -275,6 +314,8 @@ class _Process:
             tuple(self.choices or ()),
             tuple(128 << number for number in _bits(self.mtus)),
             _bits(self.gid_indexes),
+            tuple(file.name for file in files),
+            tuple(itertools.islice(beside, _NAMED)),
         )
 
     def _device(self, network: str, device: NcclDevice) -> NcclDevice:
@@ -313,6 +354,8 @@ class _Reader:
         self._lines = self._nccl_lines = self._torn = self._untold = self._known = 0
         self._read = self._kept = 0
         self._cut = False
+        self._file: typing.Optional[_File] = None
+        self._logs = 0
         self._handlers: typing.Dict[str, typing.Callable[[_Thread, str], None]] = {
             "Channel": self._channel,
             "Coll": self._collnet,
@@ -331,8 +374,21 @@ class _Reader:
             **dict.fromkeys(("AllReduce:", "AllGather:", "ReduceScatter:", "Broadcast:", "Reduce:"), self._choice),
         }
 
+    def begin(self, name: str) -> None:
+        """Begin a file of several."""
+        self._end()
+        self._file = _File(name)
+        # a thread writes into one file
+        self._threads.clear()
+
+    def _end(self) -> None:
+        self._logs += self._file is not None and (bool(self._file.hosts) or not self._file.document)
+
     def read(self, lines: typing.Iterable[str]) -> None:
+        file = self._file
         for line in lines:
+            if file is not None and file.document is None and not line.isspace():
+                file.document = line.startswith(_DOCUMENT) and _IN_DOCUMENT in line
             self._lines += 1
             self._read += len(line)
             if line[-1:] != "\n":
@@ -355,6 +411,7 @@ class _Reader:
                 self._problem("", "", line.strip())
 
     def log(self) -> NcclLog:
+        self._end()
         version = next(iter(self._versions)) if len(self._versions) == 1 else ""
         processes = [process for process in self._processes.values() if process.ranks or process.strays or process.devices or process.network]
         communicators: typing.Dict[str, typing.Dict[int, _Rank]] = {}
@@ -374,7 +431,7 @@ class _Reader:
         strays = tuple(rank.freeze() for process in processes for _rank, rank in sorted(process.strays.items()))
         return NcclLog(
             tuple(self._versions),
-            tuple(process.freeze(version) for process in processes),
+            tuple(process.freeze(version, self._logs > 1) for process in processes),
             (*named, *([NcclCommunicator("not known", None, strays)] if strays else [])),
             tuple(self._problems.values()),
             self._lines,
@@ -437,7 +494,17 @@ class _Reader:
                 process = self._processes[key] = _Process(*key)
             self._keep(_OF_THREAD)
             thread = self._threads[token] = _Thread(process)
+            if self._file is not None:
+                self._place(process, self._file)
         return thread
+
+    def _place(self, process: _Process, file: _File) -> None:
+        """Note that a file has lines of a process."""
+        places = process.files = process.files or []
+        if not places or places[-1] is not file:
+            self._keep(_OF_PLACE)
+            places.append(file)
+            file.hosts[process.host] = None
 
     def _channel(self, thread: _Thread, message: str) -> None:
         found = _CHANNEL.fullmatch(message)

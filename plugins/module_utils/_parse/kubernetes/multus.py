@@ -4,20 +4,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ..._model.boundary.addresses import HOST_ADDRESS, HostAddress
 from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, Interface, PciAddress
 from ..._model.boundary.form import Form, shown
-from ..._model.boundary.kubernetes import NAMESPACED, SUBDOMAIN
+from ..._model.boundary.kubernetes import LABEL_VALUE, NAMESPACED, SUBDOMAIN, LabelValue
 from ..._model.boundary.words import HOST
 from ..._model.nccl import PodFunction, TrainingPod
+from ..._model.text import both_ends
 from .foreign import is_mirror_pod
-from .resource import Resource, ResourceError, json_of, mapping_at, name_of, text_at, text_of, title_of
+from .resource import Resource, ResourceError, json_of, known, mapping_at, name_of, text_at, text_of, title_of
 
 STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
 #: characters of a host name; the kubelet cuts a longer pod name
 _HOST_NAME = 63
+#: secondary networks of a pod: whoever may write a pod writes its annotation, and all pods of the namespace are kept
+_MOST_INTERFACES = 256
+#: by which the operators mark all pods of a job whose controllers may be several: jobs of a JobSet, the launcher of an MPIJob
+_JOB_LABELS = ("jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name", "leaderworkerset.sigs.k8s.io/name")
 
 
 def network_status(pod: Resource) -> typing.List[typing.Dict[str, typing.Any]]:
@@ -79,23 +85,38 @@ def own_interface(pod: Resource) -> typing.Tuple[Interface, HostAddress, None]:
 def training_pods(pods: typing.Iterable[Resource]) -> typing.List[TrainingPod]:
     """The pods of a job that run or have run on a node.
 
-    Mirror pods are left out, since each kubelet may put them into each namespace; so are failed pods that their controller has replaced, as a Job does.
+    Mirror pods are left out, since each kubelet may put them into each namespace; so are pods that have failed or are being deleted, and that their controller
+    has replaced, as a Job does.
 
     :raises ResourceError: as of ``training_pod``
     """
     found = [
-        (training_pod(pod), str(mapping_at(pod, "status").get("phase") or ""), _owner_of(pod))
+        (training_pod(pod), _has_ended(pod), str(_controller_of(pod).get("uid") or ""))
         for pod in pods
         if mapping_at(pod, "spec").get("nodeName") and not is_mirror_pod("Pod", pod)
     ]
-    replaced = {(pod.host, owner) for pod, phase, owner in found if owner and phase != "Failed"}
-    return [pod for pod, phase, owner in found if phase != "Failed" or (pod.host, owner) not in replaced]
+    replaced = {(pod.host, uid) for pod, ended, uid in found if uid and not ended}
+    return [pod for pod, ended, uid in found if not ended or (pod.host, uid) not in replaced]
 
 
-def _owner_of(pod: Resource) -> str:
-    """The uid of what made a pod; empty where nothing did."""
+def _has_ended(pod: Resource) -> bool:
+    """Tell whether another pod may be in its place. One that has succeeded stays in its own."""
+    return mapping_at(pod, "status").get("phase") == "Failed" or bool(mapping_at(pod, "metadata").get("deletionTimestamp"))
+
+
+def _controller_of(pod: Resource) -> Resource:
+    """The owner that is the controller of a pod; empty where it has none. Whoever makes a pod writes that, but the controller looks after all that name it so:
+    of two pods with one index it deletes one, and it lets a pod go that its selector does not take."""
     owners = mapping_at(pod, "metadata").get("ownerReferences")
-    return str(owners[0].get("uid") or "") if isinstance(owners, list) and owners and isinstance(owners[0], dict) else ""
+    return next((item for item in owners if isinstance(item, dict) and item.get("controller") is True), {}) if isinstance(owners, list) else {}
+
+
+def _job_of(pod: Resource) -> LabelValue:
+    """The job of a pod: the name by which its operator marks all pods of it, else the uid of its controller; empty where it has no controller."""
+    controller, labels = _controller_of(pod), mapping_at(pod, "metadata", "labels")
+    if not controller:
+        return ""
+    return next(filter(None, (known(LABEL_VALUE, labels.get(label)) for label in _JOB_LABELS)), "") or known(LABEL_VALUE, controller.get("uid"))
 
 
 def training_pod(pod: Resource) -> TrainingPod:
@@ -109,11 +130,14 @@ def training_pod(pod: Resource) -> TrainingPod:
     spec, what = mapping_at(pod, "spec"), title_of(pod)
     name, node = text_of(SUBDOMAIN, name_of(pod), what), text_at(SUBDOMAIN, spec, "nodeName", what)
     host = node if spec.get("hostNetwork") is True else (text_at(HOST, spec, "hostname", what) or name)[:_HOST_NAME]
+    found = TrainingPod(name, host.partition(".")[0], node, job=_job_of(pod))
     try:
-        functions = tuple(_function(entry) for entry in network_status(pod) if entry.get("default") is not True)
+        entries = [entry for entry in network_status(pod) if entry.get("default") is not True]
+        if len(entries) > _MOST_INTERFACES:
+            raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} has {len(entries)} networks; {_MOST_INTERFACES} are the most")
+        return dataclasses.replace(found, functions=tuple(map(_function, entries)))
     except ResourceError as problem:
-        return TrainingPod(name, host.partition(".")[0], node, None, str(problem))
-    return TrainingPod(name, host.partition(".")[0], node, functions)
+        return dataclasses.replace(found, error=both_ends(str(problem)))
 
 
 def _function(entry: Resource) -> PodFunction:
