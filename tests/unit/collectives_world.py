@@ -168,28 +168,28 @@ class NcclApi(Api):
     def run_named(self, path: str) -> typing.Optional[Mpirun]:
         return next((run for run in reversed(self.runs) if run.name == path.rpartition("/")[2]), None)
 
-    def printed(self, run: Mpirun) -> CommandResult:
+    def printed(self, ran: Mpirun) -> CommandResult:
         """Return what mpirun prints at the end."""
-        if self.runs.index(run) in self.breaks:
+        if self.runs.index(ran) in self.breaks:
             return CommandResult("mpirun", None, "", error="the connection to the pod broke: reset")
-        if any(run.answers.values()):
+        if any(ran.answers.values()):
             return CommandResult("mpirun", 1, "ORTE was unable to reliably start one or more daemons.\n")
-        if len(run.hosts) in self.dies:
+        if len(ran.hosts) in self.dies:
             return CommandResult("mpirun", 139, "mpirun noticed that process rank 1 exited on signal 11 (Segmentation fault).\n")
-        nodes = [self.node_named(host) for host in run.hosts]
-        rails = {0, 1} if run.gpu is None else {run.gpu}
+        nodes = [self.node_named(host) for host in ran.hosts]
+        rails = {0, 1} if ran.gpu is None else {ran.gpu}
         slow = any((node, rail) in self.slow for node in nodes for rail in rails)
-        bound = INSIDE if len(nodes) == 1 else RAIL * (1 if run.split or run.gpu is not None else 2)
+        bound = INSIDE if len(nodes) == 1 else RAIL * (1 if ran.split or ran.gpu is not None else 2)
         if len(nodes) == 1:
             slow = (nodes[0], -1) in self.slow
         ranks = [
-            (rail if run.split else 0, 100 + 10 * rail + gpu, host, rail if run.split else gpu)
-            for rail, job in run.jobs()
-            for host in run.hosts
+            (rail if ran.split else 0, 100 + 10 * rail + gpu, host, rail if ran.split else gpu)
+            for rail, job in ran.jobs()
+            for host in ran.hosts
             for gpu in range(job.gpus)
         ]
-        size = run.jobs()[0][1].ranks
-        return CommandResult("mpirun", 0, tests_text(run.collective, ranks, size, bound * (0.5 if slow else 0.96), self.wrong))
+        size = ran.jobs()[0][1].ranks
+        return CommandResult("mpirun", 0, tests_text(ran.collective, ranks, size, bound * (0.5 if slow else 0.96), self.wrong))
 
     def log(self, run: Mpirun, host: str) -> str:
         """Return NCCL's log of the ranks of a host."""

@@ -27,12 +27,12 @@ CONTEXT = StageContext("collectives", RUN, STARTED, FINISHED, False, {})
 SMALL = World(nodes=4, rails=2, on_leaf=2, rounds=3)
 
 
-def made(slow: typing.Collection[typing.Tuple[str, int]] = (), cluster: typing.Any = CLUSTER) -> Made:
+def made(slow: typing.Collection[typing.Tuple[str, int]] = (), cluster: typing.Any = None) -> Made:
     """Return a run whose stage collectives is that of a fleet that is played."""
     api = NcclApi()
     api.slow = set(slow)
     facts = to_data(Facts(api.nodes, run(api)[0], measured(api.nodes)))
-    record = judge_stage(CONTEXT, RawIntent([FABRIC], None, cluster), facts)
+    record = judge_stage(CONTEXT, RawIntent([FABRIC], None, CLUSTER if cluster is None else cluster), facts)
     # a folder has one fact of the bandwidth, and both stages are judged by it
     whole = records(SMALL)
     whole = whole.change("bandwidth", {**whole.facts["bandwidth"], "bandwidth": facts["bandwidth"]})

@@ -177,7 +177,7 @@ def _of_one_node(subject: str, request: DeviceRequest, offered: typing.Sequence[
             if count - shared <= devices <= MOST_OF_NODE:
                 able[node] = f"{devices} devices of {driver} on {node}"
     if len(able) == 1 and len(nodes) > 1:
-        (measured,) = able.values()
+        measured = ", ".join(able.values())
         why = f"By their ResourceSlices one node alone has as many as request {request.name} asks for. A node writes itself what it has."
         remedy = "See that the machine has them, and that all pods of the job have room there; or ask for fewer devices."
         yield Finding(_CHECK, subject, WARN, measured, "several nodes that have as many", why, remedy)
