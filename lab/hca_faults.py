@@ -93,7 +93,7 @@ def _await_all(lab: Lab, target: Target) -> int:
 
 
 def _and_all(action: Action) -> Action:
-    """What takes a fault back, until the worker offers all its VFs again."""
+    """Return an action that takes a fault back, and then waits until the worker offers all its VFs again."""
 
     def act(lab: Lab, target: Target) -> str:
         said = action(lab, target)

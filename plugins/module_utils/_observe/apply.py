@@ -368,7 +368,7 @@ def _labelled_as(cluster: Cluster, kind: str, namespace: str, selector: str) -> 
 
 
 def _essence(kind: str, item: Resource) -> Resource:
-    """What tells an object, of its metadata."""
+    """Return an object with the metadata that its deletion needs alone."""
     metadata = item.get("metadata") or {}
     # of joint kinds, which admins alone make, the fields tell who has a part in them
     names = (*_ESSENTIAL, "managedFields") if kind in _JOINT else _ESSENTIAL

@@ -13,9 +13,9 @@ import re
 import shlex
 import typing
 
+from .._model.escape import line
 from .._model.mirror import EVERYTHING, Mirror, on_mirror
 from .._model.pulls import ChartPull, ImagePull, PackagePull, Pulls
-from .._model.text import plain
 from .names import Object
 
 OC_MIRROR, SKOPEO = "imageset-config.yml", "skopeo-sync.yml"
@@ -121,12 +121,7 @@ def lines(pulls: Pulls) -> typing.Tuple[str, ...]:
         *(f"note: {note}" for note in pulls.notes),
         *(f"NOT LISTED: {problem}" for problem in pulls.unlisted),
     )
-    return tuple(map(_on_one_line, told))
-
-
-def _on_one_line(text: str) -> str:
-    """Return a text of a chart as a line: it would begin a document of its own behind a comment of YAML."""
-    return " ".join(plain(text).splitlines())
+    return tuple(map(line, told))
 
 
 def _shown(image: ImagePull) -> str:
@@ -153,4 +148,5 @@ def heads(pulls: Pulls, mirror: Mirror) -> typing.Dict[str, typing.Tuple[str, ..
         ),
         SKOPEO: (sync_to, *packages, *by_helm, *missing),
     }
-    return {name: tuple(map(_on_one_line, texts)) for name, texts in told.items()}
+    # a text of a chart with a line end would begin a document of its own behind a comment of YAML
+    return {name: tuple(map(line, texts)) for name, texts in told.items()}

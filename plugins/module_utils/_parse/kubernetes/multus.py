@@ -14,6 +14,7 @@ from ..._model.boundary.kubernetes import LABEL_VALUE, NAMESPACED, SUBDOMAIN, La
 from ..._model.boundary.words import HOST
 from ..._model.nccl import PodFunction, TrainingPod
 from ..._model.text import both_ends
+from .core import controller, controller_uid
 from .foreign import is_mirror_pod
 from .resource import Resource, ResourceError, json_of, known, mapping_at, name_of, text_at, text_of, title_of
 
@@ -91,9 +92,7 @@ def training_pods(pods: typing.Iterable[Resource]) -> typing.List[TrainingPod]:
     :raises ResourceError: as of ``training_pod``
     """
     found = [
-        (training_pod(pod), _has_ended(pod), str(_controller_of(pod).get("uid") or ""))
-        for pod in pods
-        if mapping_at(pod, "spec").get("nodeName") and not is_mirror_pod("Pod", pod)
+        (training_pod(pod), _has_ended(pod), controller_uid(pod)) for pod in pods if mapping_at(pod, "spec").get("nodeName") and not is_mirror_pod("Pod", pod)
     ]
     replaced = {(pod.host, uid) for pod, ended, uid in found if uid and not ended}
     return [pod for pod, ended, uid in found if not ended or (pod.host, uid) not in replaced]
@@ -104,19 +103,16 @@ def _has_ended(pod: Resource) -> bool:
     return mapping_at(pod, "status").get("phase") == "Failed" or bool(mapping_at(pod, "metadata").get("deletionTimestamp"))
 
 
-def _controller_of(pod: Resource) -> Resource:
-    """The owner that is the controller of a pod; empty where it has none. Whoever makes a pod writes that, but the controller looks after all that name it so:
-    of two pods with one index it deletes one, and it lets a pod go that its selector does not take."""
-    owners = mapping_at(pod, "metadata").get("ownerReferences")
-    return next((item for item in owners if isinstance(item, dict) and item.get("controller") is True), {}) if isinstance(owners, list) else {}
-
-
 def _job_of(pod: Resource) -> LabelValue:
-    """The job of a pod: the name by which its operator marks all pods of it, else the uid of its controller; empty where it has no controller."""
-    controller, labels = _controller_of(pod), mapping_at(pod, "metadata", "labels")
-    if not controller:
+    """Return the job of a pod: the name by which its operator marks all pods of it, else the uid of its controller; empty where it has no controller.
+
+    Whoever makes a pod writes its controller. The controller looks after all pods that name it so: of two pods with one index it deletes one, and it lets a pod
+    go that its selector does not take.
+    """
+    if not any(controller(pod)):
         return ""
-    return next(filter(None, (known(LABEL_VALUE, labels.get(label)) for label in _JOB_LABELS)), "") or known(LABEL_VALUE, controller.get("uid"))
+    labels = mapping_at(pod, "metadata", "labels")
+    return next(filter(None, (known(LABEL_VALUE, labels.get(label)) for label in _JOB_LABELS)), "") or controller_uid(pod)
 
 
 def training_pod(pod: Resource) -> TrainingPod:
