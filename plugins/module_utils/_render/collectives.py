@@ -47,8 +47,6 @@ exit "$(cat "$ask.done")"
 """
 #: characters of a host name
 _MOST_HOST = 63
-#: smallest message of a run, in bytes
-_LEAST_BYTES = 1 << 30
 #: seconds that a pod lives at most
 LIFETIME_SECONDS = 14400
 
@@ -97,7 +95,7 @@ def ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric, clust
         *(
             operand(f"{wanted.program_folder.rstrip('/')}/{run.test}_perf", "program of the test"),
             "-b",
-            str(_LEAST_BYTES),
+            str(wanted.least_bytes),
             "-e",
             str(wanted.most_bytes),
             "-f",
@@ -166,8 +164,9 @@ def mpirun(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: Clu
     _refuse(run, wanted)
     each = wanted.gpus_per_node if run.gpu is None else 1
     named = ",".join(f"{operand(host, 'host of a rank')}:{each}" for host in hosts)
-    # the first pod asks for all others itself: the daemons have nobody to ask
-    places = ("--host", named, "--mca", "plm_rsh_agent", agent_path(run), "--mca", "plm_rsh_no_tree_spawn", "1")
+    # the first pod asks for all others itself: the daemons have nobody to ask. Where there are none, nothing asks, and Open MPI 5 warns of a program that lacks
+    asks = ("--mca", "plm_rsh_agent", agent_path(run), "--mca", "plm_rsh_no_tree_spawn", "1") if len(run.nodes) > 1 else ()
+    places = ("--host", named, *asks)
     variables = [word for name, value in environment(run, wanted).items() for word in ("-x", f"{name}={value}")]
     return (
         *("timeout", "-k", "10", str(wanted.seconds), "mpirun", "--allow-run-as-root", "-np", str(each * len(run.nodes)), *places),

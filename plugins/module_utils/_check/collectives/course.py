@@ -21,7 +21,7 @@ from ..job.channels import name_hcas
 from .causes import Surroundings
 from .floor import NodeFigure
 from .ground import Ground, pick_expected, plan_floor, plan_proof, plan_run
-from .judge import Figure, algorithm_of, judge_figure, judge_inside, pick_figure
+from .judge import Figure, algorithm_of, judge_figure, judge_inside, mean_bus_gbs, pick_figure, spell_gbs
 from .proof import prove_run
 
 #: nodes of a group that its subject names
@@ -66,8 +66,10 @@ class GroupFigure:
 
 
 def _sizes(ran: RanTest) -> typing.Tuple[typing.Tuple[int, float], ...]:
-    rows = ran.figures.rows if ran.figures is not None else ()
-    return tuple((row.size_bytes, sum(item.bus_gbs for item in row.figures) / len(row.figures)) for row in rows if row.figures)
+    if ran.figures is None:
+        return ()
+    log = ran.log or NcclLog()
+    return tuple((row.size_bytes, mean_bus_gbs(row, ran.figures, log)) for row in ran.figures.rows if row.figures)
 
 
 def key_of(name: TestName, test: Test) -> TestKey:
@@ -174,7 +176,7 @@ class Course:
             why = f"The test ended with an error: {ran.evidence}."
             remedy = "See the lines before it, and the other findings of this test."
             found.append(Finding("collectives.started", subject, FAIL, ran.failure, expected, why, remedy))
-        figure = pick_figure(ran.log, ran.figures, proof)
+        figure = pick_figure(ran.log, ran.figures, proof, self._wanted.least_bytes)
         if len(run.nodes) < 2:
             # what it must reach is told by the other nodes
             return self._of(test, tuple(found), True if figure is not None and not ran.failure else None, figure)
@@ -183,10 +185,10 @@ class Course:
         floor = plan_floor(run, test, self._wanted, self._ground, algorithm, self._inside, ran.log.library)
         if floor is None and own is None and figure is not None:
             why = "The rate of each rail is not known on each of these nodes, so that there is nothing to hold the figure against."
-            found.append(Finding("collectives.bandwidth", subject, UNKNOWN, f"{figure.bus_gbs:.1f} GB/s", "a floor", why, _RAILS))
+            found.append(Finding("collectives.bandwidth", subject, UNKNOWN, spell_gbs(figure.bus_gbs), "a floor", why, _RAILS))
             return self._of(test, tuple(found), None if ran.failure else True, figure)
         seen = dataclasses.replace(self._seen, several_leaves=len({self._leaf_of[node] for node in run.nodes}) > 1)
-        judged = judge_figure(subject, ran.log, ran.figures, proof, floor, seen, own)
+        judged = judge_figure(subject, ran.log, ran.figures, proof, floor, seen, own, self._wanted.least_bytes)
         passes = {PASS: True, FAIL: False}.get(judged[0].status) if not ran.failure else None
         asked = own.gbs if own is not None else floor.floor_gbs if floor is not None else None
         return self._of(test, (*found, *judged), passes, figure, asked)
@@ -265,7 +267,7 @@ def _first_up(text: str) -> str:
 
 
 def _told(item: _Verdict, passes: typing.Optional[bool]) -> str:
-    figure = f"{item.figure.bus_gbs:.1f} GB/s" if item.figure is not None else "no figure that counts"
+    figure = spell_gbs(item.figure.bus_gbs) if item.figure is not None else "no figure that counts"
     return f"{figure}, {'as it should be' if passes else 'not proven' if passes is None else 'too slow'}"
 
 

@@ -201,7 +201,7 @@ def expect(
     rate = node_rate_gbs(rails_gbps)
     if collective == "sendrecv" and shape.nodes > 1:
         rail = rate / len(rails_gbps)
-        return Floor(rail, share * rail, rail, f"{share:g} x one rail of {rail:.1f} GB/s")
+        return Floor(rail, share * rail, rail, f"{share:g} x one rail of {_gbs(rail)} GB/s")
     algorithms: typing.Tuple[Algorithm, ...] = (algorithm,) if algorithm else ("ring", "tree")
     bounds = [_bound(collective, item, shape, rate, node) for item in algorithms]
     known = [bound for bound in bounds if bound is not None]
@@ -211,9 +211,13 @@ def expect(
     # what the inside of a node allows is not known, so no more is asked for than a ring would reach
     loose = node is None and shape.nodes in (2, 3) and algorithm in ("tree", "nvls_tree", "in_network")
     asked = min(least, rate) if loose else least
-    how = f"{share:g} x {asked:.1f} GB/s, from {len(rails_gbps)} rails x {min(rails_gbps):g} Gb/s, {shape.nodes} nodes x {shape.gpus} GPUs"
+    how = f"{share:g} x {_gbs(asked)} GB/s, from {len(rails_gbps)} rails x {min(rails_gbps):g} Gb/s, {shape.nodes} nodes x {shape.gpus} GPUs"
     how += f", {algorithm or 'an algorithm that the log does not name'}" + (", as a ring: what the inside of a node allows was not measured" if loose else "")
     return Floor(least if algorithm else most, share * asked, most, how)
+
+
+def _gbs(value: float) -> str:
+    return f"{value:.1f}" if value >= 1 else f"{value:.3g}"
 
 
 def _bound(collective: str, algorithm: Algorithm, shape: Shape, rate_gbs: float, node: typing.Optional[NodeFigure]) -> typing.Optional[float]:
