@@ -246,6 +246,41 @@ def test_of_the_objects_of_tenants_those_alone_are_kept_that_the_job_names() -> 
         tracemalloc.stop()
 
 
+def broken(number: int, **more: typing.Any) -> typing.List[Made]:
+    """Objects that are of no form of theirs: a DeviceClass with an endless selector, a PersistentVolumeClaim whose modes are a text."""
+    spec = {"accessModes": "x" * 100_000, "selectors": [{"cel": {"expression": "x" * 100_000}}]}
+    return [{"metadata": {"name": f"{place:05d}", **more}, "spec": spec} for place in range(number)]
+
+
+def test_an_object_that_is_not_of_its_form_is_an_error_by_its_name_and_hides_no_other() -> None:
+    good = {"metadata": {"name": "good", "namespace": "training"}, "spec": {"accessModes": ["ReadWriteMany"]}, "status": {"phase": "Bound"}}
+    claims = [*broken(3, namespace="training"), good]
+    classes = [*broken(20_000), {"metadata": {"name": "nic"}, "spec": {}}]
+    found = observe(typing.cast(Cluster, Tenants(0, PersistentVolumeClaim=claims, DeviceClass=classes)), ["training"], [], {}, JobObjects())
+    assert [item.name for item in found.claims] == ["training/good"]
+    assert [item.name for item in found.device_classes or ()] == ["nic"]
+    assert [text.partition(":")[0] for text in found.errors] == [f"PersistentVolumeClaim 0000{place} in namespace training" for place in range(3)]
+    assert [text.partition(":")[0] for text in found.device_errors[:5]] == [f"DeviceClass 0000{place}" for place in range(5)]
+    assert found.device_errors[5:] == ("19995 more of DeviceClass that can't be read",)
+    assert all(len(text) < 400 for text in (*found.errors, *found.device_errors))
+
+
+def test_a_claim_beside_objects_that_are_not_of_their_form() -> None:
+    """Who may write one closes the gate of no job by it; and what lacks may be that one."""
+    (job,) = job_world.objects()
+    for replica in job["spec"]["pytorchReplicaSpecs"].values():
+        replica["template"]["spec"]["resourceClaims"] = [{"name": "nics", "resourceClaimTemplateName": "nics"}]
+        replica["template"]["spec"]["containers"][0]["resources"]["claims"] = [{"name": "nics"}]
+    claim = DeviceClaim("training/nics", True, (DeviceRequest("all", (DeviceWay("dra.net", 1),)),))
+    said = ("DeviceClass other: selectors is no list of mappings",)
+    for classes, without, beside in (((DeviceClass("dra.net"),), {PASS}, {WARN}), ((), {FAIL}, {UNKNOWN, WARN})):
+        world = dataclasses.replace(job_world.WORLD, device_claims=(claim,), device_classes=classes, device_slices=())
+        for errors, expected in (((), without), (said, beside)):
+            findings = [item for item in lint([job], [], dataclasses.replace(world, device_errors=errors)) if item.check == "job.device_claims"]
+            assert {item.status for item in findings} == expected
+            assert any(said[0] in item.why for item in findings) == bool(errors)
+
+
 def test_a_resource_that_only_attachments_of_others_need_is_still_one_of_a_network() -> None:
     (job,) = job_world.objects()
     for replica in job["spec"]["pytorchReplicaSpecs"].values():
