@@ -30,6 +30,9 @@ _OTHERS = 1000
 #: objects of a kind that are not of its form and are named; the others are counted. And characters of what is said of one
 _NAMED, _SAID = 5, 300
 
+#: pods of jobs, and names of their interfaces and devices, that are kept: of 4,000 pods with eight HCAs. Whoever may make a pod may label it as one of a job's
+_MOST_OF_PODS = 100_000
+
 
 def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> typing.Tuple[Resource, ...]:
     """The object, and the runtime that a TrainJob refers to, should it be there.
@@ -77,10 +80,7 @@ def observe(
     # what is wrong with these is an error for jobs with claims alone
     devices = Reader(cluster)
     claims = {kind: _Named({name for of, name in wanted.claims if of == kind}) for kind in (CLAIM, TEMPLATE)}
-    pods: typing.List[typing.Any] = []
-    for namespace in sorted({namespace for namespace, _name in running}):
-        names = {name for of, name in running if of == namespace}
-        pods += [found for found in reader.all("Pod", functools.partial(_devices, names), namespace) if found is not None]
+    pods = _pods_of(reader, running)
     found = {namespace: reader.one("Namespace", "", namespace, _labels) for namespace in sorted(set(namespaces))}
     return JobSurroundings(
         nodes=tuple(reader.all("Node", parse_node)),
@@ -88,7 +88,7 @@ def observe(
         offered=frozenset(attachments.offered),
         others={"NetworkAttachmentDefinition": tuple(attachments.others), **{kind: tuple(named.others) for kind, named in claims.items()}},
         claims=tuple(found for namespace in sorted(set(namespaces)) for found in reader.all("PersistentVolumeClaim", parse.claim, namespace)),
-        pods=tuple(pods),
+        pods=pods,
         device_claims=_joined([devices.known(kind, read_claim, namespace, named) for namespace in sorted(set(namespaces)) for kind, named in claims.items()]),
         device_classes=devices.known("DeviceClass", read_class),
         device_slices=devices.known(SLICE, read_slice),
@@ -97,6 +97,29 @@ def observe(
         device_errors=devices.errors,
         errors=reader.errors,
     )
+
+
+def _pods_of(reader: Reader, running: typing.Sequence[typing.Tuple[str, str]]) -> typing.Tuple[PodDevices, ...]:
+    """Read the devices of the pods of jobs; those behind ``_MOST_OF_PODS`` are counted in an error.
+
+    :param running: namespace and name of each job
+    :raises ApiError: the server cannot be reached
+    """
+    pods: typing.List[PodDevices] = []
+    held = left = 0
+    for namespace in sorted({namespace for namespace, _name in running}):
+        names = {name for of, name in running if of == namespace}
+        for found in reader.all("Pod", functools.partial(_devices, names), namespace):
+            if found is None:
+                continue
+            held += 1 + len(found.interfaces) + len(found.devices)
+            if held <= _MOST_OF_PODS:
+                pods.append(found)
+            else:
+                left += 1
+    if left:
+        reader.note(f"{left} of the {left + len(pods)} pods that are marked as those of the jobs: no more are looked at")
+    return tuple(pods)
 
 
 def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
@@ -181,6 +204,10 @@ class Reader:
         """What could not be read. Of each kind ``_NAMED`` objects that are not of its form are named, and the others counted."""
         more = ((kind, number - _NAMED) for kind, number in self._broken.items() if number > _NAMED)
         return (*self._errors, *(f"{number} more of {kind} that can't be read" for kind, number in more))
+
+    def note(self, error: str) -> None:
+        """Keep an error in the words of who reads."""
+        self._errors.append(error)
 
     def all(
         self,

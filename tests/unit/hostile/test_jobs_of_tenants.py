@@ -11,6 +11,7 @@ import time
 import tracemalloc
 import typing
 
+import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
@@ -31,9 +32,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import N
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_files
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import networks
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_files
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_claims import read_slice
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.tests.unit.check import job_world
 from ansible_collections.linerate.rdma.tests.unit.check import test_training as training
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
@@ -263,6 +266,44 @@ def test_an_object_that_is_not_of_its_form_is_an_error_by_its_name_and_hides_no_
     assert [text.partition(":")[0] for text in found.device_errors[:5]] == [f"DeviceClass 0000{place}" for place in range(5)]
     assert found.device_errors[5:] == ("19995 more of DeviceClass that can't be read",)
     assert all(len(text) < 400 for text in (*found.errors, *found.device_errors))
+
+
+def with_networks(name: str, interfaces: typing.Sequence[str], device: str = "mlx5_6", requested: str = "a") -> Made:
+    """A pod that runs, as whoever may make pods marks it as one of the job."""
+    entries = [{"name": "training/a", "interface": text, "device-info": {"pci": {"rdma-device": device}}} for text in interfaces]
+    annotations = {"k8s.v1.cni.cncf.io/networks": requested, "k8s.v1.cni.cncf.io/network-status": json.dumps(entries)}
+    labels = {"training.kubeflow.org/job-name": "train"}
+    return {"metadata": {"name": name, "namespace": "training", "labels": labels, "annotations": annotations}, "status": {"phase": "Running"}}
+
+
+def test_a_pod_with_more_networks_or_devices_than_any_is_an_error_by_its_name() -> None:
+    pods = [
+        with_networks("good", ["net1", "net2"]),
+        with_networks("many", [f"net{number}" for number in range(257)]),
+        with_networks("devices", ["net1"], ",".join(f"mlx5_{number}" for number in range(257))),
+        with_networks("long", ["n" * 16]),
+        with_networks("odd", ["net1"], "a b"),
+        with_networks("most", [f"net{number}" for number in range(256)]),
+    ]
+    found = observe(typing.cast(Cluster, Tenants(0, Pod=pods)), ["training"], [("training", "train")], {}, JobObjects())
+    assert [(item.name, len(item.interfaces), len(item.devices)) for item in found.pods] == [("good", 2, 2), ("most", 256, 256)]
+    assert [text.partition(" in ")[0] for text in found.errors] == ["Pod many", "Pod devices", "Pod long", "Pod odd"]
+
+
+def test_of_more_pods_than_any_job_has_the_others_are_counted() -> None:
+    pods = [with_networks(f"p{number}", [f"net{place}" for place in range(256)]) for number in range(400)]
+    found = observe(typing.cast(Cluster, Tenants(0, Pod=pods)), ["training"], [("training", "train")], {}, JobObjects())
+    assert len(found.pods) == 100_000 // 513
+    assert found.errors == ("206 of the 400 pods that are marked as those of the jobs: no more are looked at",)
+
+
+def test_a_template_that_asks_for_more_networks_than_any_is_refused() -> None:
+    for many in (",".join(["a"] * 257), json.dumps([{"name": "a"}] * 257), ",".join(["a"] * 200_000)):
+        with pytest.raises(ResourceError, match=r"annotation k8s.v1.cni.cncf.io/networks has \d+ networks; 256 are the most"):
+            networks(many, "training", "the pod")
+    assert len(networks(",".join(["a"] * 256), "training", "the pod")) == 256
+    with pytest.raises(ResourceError, match="is not of the form"):
+        networks("a,,b", "training", "the pod")
 
 
 def test_a_claim_beside_objects_that_are_not_of_their_form() -> None:
