@@ -11,6 +11,7 @@ import time
 import tracemalloc
 import typing
 
+import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
@@ -31,9 +32,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import N
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_files
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import networks
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_files
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_claims import read_slice
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.tests.unit.check import job_world
 from ansible_collections.linerate.rdma.tests.unit.check import test_training as training
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
@@ -244,6 +247,79 @@ def test_of_the_objects_of_tenants_those_alone_are_kept_that_the_job_names() -> 
         assert tracemalloc.get_traced_memory()[0] < 1_000_000 and kept.errors == ()
     finally:
         tracemalloc.stop()
+
+
+def broken(number: int, **more: typing.Any) -> typing.List[Made]:
+    """Objects that are of no form of theirs: a DeviceClass with an endless selector, a PersistentVolumeClaim whose modes are a text."""
+    spec = {"accessModes": "x" * 100_000, "selectors": [{"cel": {"expression": "x" * 100_000}}]}
+    return [{"metadata": {"name": f"{place:05d}", **more}, "spec": spec} for place in range(number)]
+
+
+def test_an_object_that_is_not_of_its_form_is_an_error_by_its_name_and_hides_no_other() -> None:
+    good = {"metadata": {"name": "good", "namespace": "training"}, "spec": {"accessModes": ["ReadWriteMany"]}, "status": {"phase": "Bound"}}
+    claims = [*broken(3, namespace="training"), good]
+    classes = [*broken(20_000), {"metadata": {"name": "nic"}, "spec": {}}]
+    found = observe(typing.cast(Cluster, Tenants(0, PersistentVolumeClaim=claims, DeviceClass=classes)), ["training"], [], {}, JobObjects())
+    assert [item.name for item in found.claims] == ["training/good"]
+    assert [item.name for item in found.device_classes or ()] == ["nic"]
+    assert [text.partition(":")[0] for text in found.errors] == [f"PersistentVolumeClaim 0000{place} in namespace training" for place in range(3)]
+    assert [text.partition(":")[0] for text in found.device_errors[:5]] == [f"DeviceClass 0000{place}" for place in range(5)]
+    assert found.device_errors[5:] == ("19995 more of DeviceClass that can't be read",)
+    assert all(len(text) < 400 for text in (*found.errors, *found.device_errors))
+
+
+def with_networks(name: str, interfaces: typing.Sequence[str], device: str = "mlx5_6", requested: str = "a") -> Made:
+    """A pod that runs, as whoever may make pods marks it as one of the job."""
+    entries = [{"name": "training/a", "interface": text, "device-info": {"pci": {"rdma-device": device}}} for text in interfaces]
+    annotations = {"k8s.v1.cni.cncf.io/networks": requested, "k8s.v1.cni.cncf.io/network-status": json.dumps(entries)}
+    labels = {"training.kubeflow.org/job-name": "train"}
+    return {"metadata": {"name": name, "namespace": "training", "labels": labels, "annotations": annotations}, "status": {"phase": "Running"}}
+
+
+def test_a_pod_with_more_networks_or_devices_than_any_is_an_error_by_its_name() -> None:
+    pods = [
+        with_networks("good", ["net1", "net2"]),
+        with_networks("many", [f"net{number}" for number in range(257)]),
+        with_networks("devices", ["net1"], ",".join(f"mlx5_{number}" for number in range(257))),
+        with_networks("long", ["n" * 16]),
+        with_networks("odd", ["net1"], "a b"),
+        with_networks("most", [f"net{number}" for number in range(256)]),
+    ]
+    found = observe(typing.cast(Cluster, Tenants(0, Pod=pods)), ["training"], [("training", "train")], {}, JobObjects())
+    assert [(item.name, len(item.interfaces), len(item.devices)) for item in found.pods] == [("good", 2, 2), ("most", 256, 256)]
+    assert [text.partition(" in ")[0] for text in found.errors] == ["Pod many", "Pod devices", "Pod long", "Pod odd"]
+
+
+def test_of_more_pods_than_any_job_has_the_others_are_counted() -> None:
+    pods = [with_networks(f"p{number}", [f"net{place}" for place in range(256)]) for number in range(400)]
+    found = observe(typing.cast(Cluster, Tenants(0, Pod=pods)), ["training"], [("training", "train")], {}, JobObjects())
+    assert len(found.pods) == 100_000 // 513
+    assert found.errors == ("206 of the 400 pods that are marked as those of the jobs: no more are looked at",)
+
+
+def test_a_template_that_asks_for_more_networks_than_any_is_refused() -> None:
+    for many in (",".join(["a"] * 257), json.dumps([{"name": "a"}] * 257), ",".join(["a"] * 200_000)):
+        with pytest.raises(ResourceError, match=r"annotation k8s.v1.cni.cncf.io/networks has \d+ networks; 256 are the most"):
+            networks(many, "training", "the pod")
+    assert len(networks(",".join(["a"] * 256), "training", "the pod")) == 256
+    with pytest.raises(ResourceError, match="is not of the form"):
+        networks("a,,b", "training", "the pod")
+
+
+def test_a_claim_beside_objects_that_are_not_of_their_form() -> None:
+    """Who may write one closes the gate of no job by it; and what lacks may be that one."""
+    (job,) = job_world.objects()
+    for replica in job["spec"]["pytorchReplicaSpecs"].values():
+        replica["template"]["spec"]["resourceClaims"] = [{"name": "nics", "resourceClaimTemplateName": "nics"}]
+        replica["template"]["spec"]["containers"][0]["resources"]["claims"] = [{"name": "nics"}]
+    claim = DeviceClaim("training/nics", True, (DeviceRequest("all", (DeviceWay("dra.net", 1),)),))
+    said = ("DeviceClass other: selectors is no list of mappings",)
+    for classes, without, beside in (((DeviceClass("dra.net"),), {PASS}, {WARN}), ((), {FAIL}, {UNKNOWN, WARN})):
+        world = dataclasses.replace(job_world.WORLD, device_claims=(claim,), device_classes=classes, device_slices=())
+        for errors, expected in (((), without), (said, beside)):
+            findings = [item for item in lint([job], [], dataclasses.replace(world, device_errors=errors)) if item.check == "job.device_claims"]
+            assert {item.status for item in findings} == expected
+            assert any(said[0] in item.why for item in findings) == bool(errors)
 
 
 def test_a_resource_that_only_attachments_of_others_need_is_still_one_of_a_network() -> None:
