@@ -151,7 +151,9 @@ def limit_findings(found: typing.Iterable[Finding]) -> typing.List[Finding]:
     expected = f"{MOST_FINDINGS} findings of a status at most"
     for (check, status), count in more.items():
         measured = f"{count} more"
-        kept.append(ok(check, "further findings", measured, expected) if status == PASS else Finding(check, "further findings", status, measured, expected, why, remedy))
+        kept.append(
+            ok(check, "further findings", measured, expected) if status == PASS else Finding(check, "further findings", status, measured, expected, why, remedy)
+        )
     return kept
 
 
