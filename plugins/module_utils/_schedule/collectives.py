@@ -17,6 +17,12 @@ Kind = typing.Literal["one node", "two nodes", "a leaf", "across leaves", "all"]
 Leaves = typing.Mapping[str, typing.Sequence[str]]
 
 
+class UnknownLeaf(str):
+    """A name in the place of a leaf, of nodes whose leaf is not known."""
+
+    __slots__ = ()
+
+
 @dataclasses.dataclass(frozen=True)
 class Group:
     """Nodes that run one test together, over all rails."""
@@ -67,14 +73,15 @@ def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> ty
 def plan_steps(leaves: Leaves) -> typing.Tuple[Step, ...]:
     """Return the steps, from the inside to the outside. One that would be the same as another is left out.
 
-    :param leaves: nodes by leaf, each of one leaf
+    :param leaves: nodes by leaf, each of one leaf. Those of an :class:`UnknownLeaf` take no part in the steps by leaves
     :raises ValueError: a node of two leaves
     """
     nodes = tuple(node for members in leaves.values() for node in members)
     if len(set(nodes)) != len(nodes):
         raise ValueError("a node is of one leaf alone")
-    several = [tuple(members) for members in leaves.values() if len(members) > 1]
-    rows = [tuple(members[place] for members in leaves.values() if place < len(members)) for place in range(max(map(len, leaves.values()), default=0))]
+    known = [tuple(members) for leaf, members in leaves.items() if not isinstance(leaf, UnknownLeaf)]
+    several = [members for members in known if len(members) > 1]
+    rows = [tuple(members[place] for members in known if place < len(members)) for place in range(max(map(len, known), default=0))]
     across = [row for row in rows if len(row) > 1]
     steps = [
         _step("one node", [[(node,) for node in nodes]]),

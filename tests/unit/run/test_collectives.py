@@ -10,12 +10,14 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives import check as collectives_check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import Ground
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import MOST_HCAS, CollectivesFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -26,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives import AGENT_LIMIT, host_name
 from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import LOGS, LOOK, SHORT, CollectivesBench, own_lines, unstarted
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
-from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, COLLECTIVES, FABRIC, Mpirun, NcclApi, functions_of
+from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, COLLECTIVES, DEVICES, FABRIC, Mpirun, NcclApi, functions_of
 
 from .test_pairs import Clock
 
@@ -94,6 +96,27 @@ def test_each_daemon_runs_in_the_pod_of_its_host_and_each_log_is_removed() -> No
     started = {pod for pod, _words in api.executed}
     assert started == {"linerate-collectives-compute-b", "linerate-collectives-compute-c", "linerate-collectives-compute-d"}
     assert len(api.removed_logs) == 4 + 2 * 2 + 4 and len(set(api.removed_logs)) == 7
+
+
+@pytest.mark.parametrize("leaf_of_h", ["", "leaf-0"])
+def test_a_node_whose_leaf_is_not_known_takes_the_steps_by_leaves_from_no_other_node(monkeypatch: pytest.MonkeyPatch, leaf_of_h: str) -> None:
+    """A GUID that no switch has made of all nodes one group, without a word."""
+    nodes = tuple("abcdefgh")
+    leaves = {**{node: f"leaf-{place // 4}" for place, node in enumerate(nodes)}, "h": leaf_of_h}
+    # a switch may have any name
+    leaves = {node: leaf.replace("leaf-1", "leaf of h not known") for node, leaf in leaves.items()}
+    seen = {(node, device): Place(node, device, rail, leaf) for node, leaf in leaves.items() for rail, device in enumerate(DEVICES)}
+    monkeypatch.setattr(collectives_check, "places", lambda membership, topologies: seen)
+    facts, _lines, findings = run(NcclApi(nodes))
+    by_leaves = [run.nodes for run in facts.runs if run.kind in ("a leaf", "across leaves")]
+    assert ("e", "f", "g") in by_leaves and ("a", "e") in by_leaves and {node for run in facts.runs for node in run.nodes} == set(nodes)
+    assert facts.runs[-1].kind == "all" and set(facts.runs[-1].nodes) == set(nodes)
+    if leaf_of_h:
+        assert bad(findings) == set()
+    else:
+        assert all("h" not in names for names in by_leaves)
+        (found,) = [item for item in findings if item.status != PASS]
+        assert (found.check, found.status, found.subject) == ("collectives.steps", UNKNOWN, "compute h") and "stage fabric" in found.remedy
 
 
 def test_a_pod_of_each_node_has_all_gpus_and_rails() -> None:
