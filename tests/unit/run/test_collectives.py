@@ -370,11 +370,43 @@ def test_a_log_of_more_ranks_than_a_run_has_is_none(monkeypatch: pytest.MonkeyPa
     assert any(item.status in (FAIL, UNKNOWN) for item in findings)
 
 
+def test_a_pod_that_tells_more_than_its_gpus_explain_is_not_proven_and_its_log_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = NcclApi(("a", "b"))
+    honest = api.log
+
+    def long(run_: Mpirun, host: str) -> str:
+        lines = "{0}:1:1 [0] NCCL INFO Channel {1:02d}/0 : 0[0] -> 1[0] [send] via NET/IB/{2}/GDRDMA\n"
+        made_up = "".join(lines.format(host, number % 64, number) for number in range(2000))
+        return honest(run_, host) + (made_up if host == host_name("b") else "")
+
+    monkeypatch.setattr(api, "log", long)
+    facts, _lines, findings = run(api)
+    logs = [ran.log for ran in facts.runs if ran.nodes == ("b",)]
+    assert logs and all(log is not None and log.processes == () == log.communicators for log in logs)
+    assert ("collectives.inside", PASS, "all_reduce, a") in {(item.check, item.status, item.subject) for item in findings}
+    assert not [item for item in findings if item.status == PASS and item.subject == "all_reduce, b"]
+
+
+def test_a_table_of_more_ranks_than_run_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = NcclApi(("a", "b"))
+    printed = api.printed
+
+    def longer(ran: Mpirun) -> CommandResult:
+        told = printed(ran)
+        lines = "".join(f"#  Rank {number:2d} Group  0 Pid {number:6d} on evil device  0 [0000:06:00] NVIDIA H100\n" for number in range(50, 5000))
+        return dataclasses.replace(told, output=told.output.replace("# Using devices\n", f"# Using devices\n{lines}"))
+
+    monkeypatch.setattr(api, "printed", longer)
+    facts, _lines, _findings = run(api)
+    assert facts.runs and all(ran.figures is None and ran.failure == "no_measurement" and "ranks" in ran.evidence for ran in facts.runs)
+
+
 def test_a_host_has_one_voice_for_the_gpu_of_a_rail() -> None:
     api = NcclApi()
     facts, _lines, _findings = run(api)
-    (log,) = (ran.log for ran in facts.runs[-1:])
-    assert log is not None
+    kept = facts.runs[-1].log
+    assert kept is not None
+    log = kept.restore()
     hosts = {node: host_name(node) for node in api.nodes}
     ground = Ground(hosts, {pod.node: {hca.device: UsedHca(hca.rail) for hca in pod.hcas} for pod in facts.pods}, {})
     (job,) = log.communicators

@@ -25,6 +25,8 @@ from .wanted import pick_fabric
 
 #: variables that each run sets itself, beside those by which it is logged
 SET_BY_RUN = frozenset(("NCCL_ALGO", "NCCL_NVLS_ENABLE"))
+#: parts of the logs of all runs, as a check goes through them: those of 1,024 nodes with 8 ranks have 10 million for three collectives
+MOST_PARTS = 64_000_000
 #: leaf of all nodes, where the leaf of none of them is known
 UNKNOWN_LEAF = UnknownLeaf("leaf not known")
 
@@ -89,6 +91,11 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
 
 def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> Judged:
     """Go the course of each collective by the runs that there are."""
+    parts = sum(ran.log.size for ran in seen.runs if ran.log is not None)
+    if parts > MOST_PARTS:
+        why = "No fleet has logs of so many parts: the fact of this stage was not made by it. None of them is judged."
+        too_many = Finding("collectives.log", "all collectives", UNKNOWN, f"{parts} parts", f"{MOST_PARTS} at most", why, "Run the stage again.")
+        return Judged((too_many,), ())
     found: typing.Dict[TestKey, typing.List[RanTest]] = {}
     for ran in seen.runs:
         found.setdefault(ran.key, []).append(ran)
