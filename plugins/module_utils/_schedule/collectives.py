@@ -93,6 +93,16 @@ def plan_steps(leaves: Leaves) -> typing.Tuple[Step, ...]:
     return tuple(step for step in steps if step.rounds)
 
 
+def join_unknown(leaves: Leaves) -> typing.Dict[str, typing.Tuple[str, ...]]:
+    """Return the leaves with the nodes whose leaf is not known at the largest one: alone at a leaf, a slow port could not be told from its uplink."""
+    known = {leaf: tuple(nodes) for leaf, nodes in leaves.items() if not isinstance(leaf, UnknownLeaf)}
+    if not known:
+        return {leaf: tuple(nodes) for leaf, nodes in leaves.items()}
+    largest = max(known, key=lambda leaf: len(known[leaf]))
+    known[largest] += tuple(node for leaf, nodes in leaves.items() if isinstance(leaf, UnknownLeaf) for node in nodes)
+    return known
+
+
 def _step(kind: Kind, turns: typing.Iterable[typing.Iterable[typing.Tuple[str, ...]]]) -> Step:
     rounds = (tuple(Group(kind, nodes) for nodes in turn) for turn in turns)
     return Step(kind, tuple(turn for turn in rounds if turn))
@@ -138,6 +148,8 @@ class Climb:
         if not rails:
             raise ValueError("a collective over the network needs a rail")
         self._leaves, self._rails = {leaf: tuple(nodes) for leaf, nodes in leaves.items()}, tuple(rails)
+        #: for the halving
+        self._joined = join_unknown(leaves)
         self._kinds = [step.kind for step in plan_steps(leaves)]
         #: by step what is slow in it, rail by rail
         self.named: typing.Dict[Kind, Named] = {}
@@ -210,14 +222,14 @@ class Climb:
             self._confirm()
             return
         suspects = dict.fromkeys(node for turn in self._slow for group in turn for node in group.nodes)
-        self._halving = Halving(self._leaves, self._rails, tuple(suspects), dict.fromkeys(self._rails, tuple(self._fast)))
+        self._halving = Halving(self._joined, self._rails, tuple(suspects), dict.fromkeys(self._rails, tuple(self._fast)))
 
     def _end_halving(self, named: Named) -> None:
         self._halving = None
         if named != Named() and self._step is not None:
             self.named[self._step.kind] = named
             hurt = {leaf for leaf, _rail in (*named.leaves, *named.uplinks)}
-            self._leave_out([*named.nodes, *(node for node, _rail in named.ports), *(node for leaf in hurt for node in self._leaves[leaf])])
+            self._leave_out([*named.nodes, *(node for node, _rail in named.ports), *(node for leaf in hurt for node in self._joined[leaf])])
             self._leave_out(node for _rail, nodes in named.undecided for node in nodes)
         self._confirm()
 

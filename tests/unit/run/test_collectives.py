@@ -119,6 +119,19 @@ def test_a_node_whose_leaf_is_not_known_takes_the_steps_by_leaves_from_no_other_
         assert (found.check, found.status, found.subject) == ("collectives.steps", UNKNOWN, "compute h") and "stage fabric" in found.remedy
 
 
+def test_a_slow_port_whose_leaf_is_not_known_is_named_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its node runs with that of another leaf, which is left out of no step for it."""
+    nodes = tuple("abcdefgh")
+    seen = {(node, "mlx5_0"): Place(node, "mlx5_0", 0, f"leaf-{place // 4}") for place, node in enumerate(nodes)}
+    both = {**seen, **{(node, "mlx5_1"): dataclasses.replace(place, hca="mlx5_1", rail=1) for (node, _hca), place in seen.items() if node != "h"}}
+    monkeypatch.setattr(collectives_check, "places", lambda membership, topologies: both)
+    api = NcclApi(nodes)
+    api.slow = {("h", 1)}
+    facts, _lines, findings = run(api)
+    assert of(findings, "collectives.suspect") == [(FAIL, "all_reduce, h rail 1")]
+    assert facts.runs[-1].kind == "all" and set(facts.runs[-1].nodes) == set(nodes) - {"h"}
+
+
 def test_a_pod_of_each_node_has_all_gpus_and_rails() -> None:
     api = NcclApi()
     run(api)
