@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 import pathlib
@@ -14,6 +15,7 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job import channels
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, objects_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import check
@@ -186,6 +188,60 @@ def test_many_files_that_speak_for_one_process_are_named_in_few_words() -> None:
     every = of_host(job, *range(40))
     log = parsed(*[every] * 40)
     assert max(len(process.files) for process in log.processes) == 20 and max(len(process.beside) for process in log.processes) == 20
+
+
+def made_up(number: int, host: str = "job-worker-1", ranks: int = 4096) -> str:
+    """What a pod writes to have many findings on itself: communicators of which it is in each one rank, by one channel."""
+    head = "{host}:1:77 [0] NCCL INFO "
+    lines = (
+        f"{head.format(host=host.format(item))}{text}\n"
+        for item in range(number)
+        for text in (
+            f"comm 0x{item:x} rank {item % ranks} nranks 5000 cudaDev 0 busId 1 commId 0x{item:x} - Init START",
+            f"Channel 00/0 : {item % ranks}[0] -> 4999[0] [send] via NET/IB/0/GDRDMA",
+        )
+    )
+    return "".join(lines)
+
+
+def test_communicators_that_one_pod_makes_up_are_one_finding_that_names_it() -> None:
+    """64,000 of them were 256,003 findings, of which the publisher took 1.1 GiB."""
+    job, pods = Job(hosts=2, hcas=tuple(training.FUNCTIONS)), tuple(training.pod(*place) for place in training.ETHERNET)
+    first, second = of_host(job, 0), of_host(job, 1)
+    honest = check(training.intent(), training.facts(log=parsed(first, second), pods=pods))
+    assert judge(honest).open
+    for texts, source in (((first, second + made_up(5000)), "1.log"), ((first + second + made_up(5000),), "job-worker-1")):
+        found = check(training.intent(), training.facts(log=parsed(*texts), pods=pods))
+        assert not judge(found).open and len(found) <= len(honest) + 1
+        (forged,) = [item for item in found if item.subject == source and item.check == "training.ranks"]
+        assert forged.status == UNKNOWN and int(forged.measured.split()[0]) > 5000
+        # what the other pod wrote is judged
+        assert {item.subject for item in found if item.check == "training.channels" and item.status == PASS} == {"job-worker-0 rank 0", "job-worker-0 rank 1"}
+    # many hosts in the name of which one pod writes: where it has a file of its own, this is named
+    found = check(training.intent(), training.facts(log=parsed(first, second + made_up(5000, "evil-{}")), pods=pods))
+    assert not judge(found).open and len(found) <= len(honest) + 1 and "1.log" in {item.subject for item in found}
+
+
+def test_findings_beyond_a_limit_are_counted_by_their_check_and_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one file with all ranks it is not known which pod writes: made-up hosts fill neither the record nor hide what failed."""
+    monkeypatch.setattr(channels, "MOST_FINDINGS", 50)
+    job, slow = Job(hosts=30, gpus=1, channels=1), of_host(Job(hosts=30, gpus=1, channels=1, network="Socket"), 0)
+    honest = of_host(job, *range(30))
+    log = parsed(honest)
+    found = judge_log(log, None, False)
+    assert judge(found).open and len(found) <= 50 + 6
+    counted = {item.check: int(item.measured.split()[0]) for item in found if item.subject == "further findings"}
+    named = collections.Counter(item.check for item in found if item.subject != "further findings")
+    assert {check: named[check] + counted.get(check, 0) for check in ("training.channels", "training.transport")} == {
+        "training.channels": 30,
+        "training.transport": 30,
+    }
+    flooded = judge_log(parsed(honest + made_up(500, "evil-{}")), None, False)
+    assert not judge(flooded).open and len(flooded) <= 3 * 50 + 12
+    assert UNKNOWN in {item.status for item in flooded if item.subject == "further findings"}
+    # what fails is named, whatever else is unknown
+    failed = judge_log(parsed(honest.replace(of_host(job, 0), "") + made_up(500, "evil-{}") + slow), None, False)
+    assert [item.subject.split()[0] for item in failed if item.status == FAIL and item.check == "training.transport"] == ["job-worker-0"]
 
 
 # objects
