@@ -62,6 +62,19 @@ _STATE_BACK = '[ ! -s $$kept.state ] || { ip link set dev $netdev vf 0 state "$$
 _DAEMON = "pkill -{} -f '^(/usr/bin/)?sriov-network-config-daemon' || true\n"
 #: the card is found anew, as after a reset, and has its names again
 _ANEW = "echo 1 > /sys/bus/pci/devices/$pci/remove\necho 1 > /sys/bus/pci/rescan\n/usr/local/sbin/lab-hcas\n"
+#: the switch above an HCA, its ports downward, and the slot of a GPU; what the ports had is kept until the fault is taken back
+_ACS = """set -eu
+switch=$$(dirname "$$(readlink -f /sys/bus/pci/devices/$pci/..)")
+kept=/run/lab/acs-beside-$pci
+"""
+_ACS_ON = (
+    "[ -s $$kept ] || for port in $$switch/*:*:0[01].0; do setpci -s $${{port##*/}} ECAP_ACS+6.w; done > $$kept\n"
+    "{}\necho 1 > /sys/bus/pci/rescan\nfor port in $$switch/*:*:0[01].0; do setpci -s $${{port##*/}} ECAP_ACS+6.w=1d; done"
+)
+_ACS_OFF = (
+    "{}\n[ ! -s $$kept ] || {{ for port in $$switch/*:*:0[01].0; do read -r bits; setpci -s $${{port##*/}} ECAP_ACS+6.w=$$bits; done < $$kept; rm $$kept; }}\n"
+    "for gpu in $$switch/*:01.0/*:00.0; do [ ! -e $$gpu ] || echo 1 > $$gpu/remove; done"
+)
 _NUMA = "file=/sys/bus/pci/devices/$pci/numa_node\nkept=/run/lab/numa-of-$pci\n"
 #: of the fabric of the HCAs, in the lab's own intent
 _RESOURCE = "openshift.io/mlx_compute"
@@ -183,6 +196,14 @@ HCA_FAULTS: typing.Tuple[Fault, ...] = (
         "has MaxReadReq 128",
         "setpci -s $pci CAP_EXP+8.w=2000:7000",
         "has MaxReadReq 512",
+    ),
+    _fault(
+        "acs-redirects",
+        "a GPU is below the switch of an HCA, whose ports send what the two say to each other up to the root port",
+        _ACS + _ACS_ON.format(_TOLD.format("gpu=1")),
+        "has a GPU beside it, behind ports that redirect",
+        _ACS + _ACS_OFF.format(_TOLD.format("gpu=0")),
+        "has no GPU beside it",
     ),
     _fault(
         "vf-guid-zero", "the first VF of an HCA has no GUID", _guids(_ZERO, _ZERO, _AGAIN), "has a VF without a GUID", _VF + _GUIDS_BACK, "has the GUIDs it had"

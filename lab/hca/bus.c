@@ -92,6 +92,18 @@ void hca_bus_exit(void)
 	bus_unregister_notifier(&pci_bus_type, &bus_notifier);
 }
 
+/* The slot stays empty until the parameter 'port' says that there is a GPU */
+static void take_gpu_out(struct hca *hca)
+{
+	struct pci_dev *gpu = pci_get_domain_bus_and_slot(pci_domain_nr(hca->root), hca->buses.end, PCI_DEVFN(0, 0));
+
+	hca->has_gpu = false;
+	if (!gpu)
+		return;
+	pci_stop_and_remove_bus_device(gpu);
+	pci_dev_put(gpu);
+}
+
 /* With the lock of rescans held. Returns the HCA, or an error. */
 struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabric, u64 guid, u64 port_guid)
 {
@@ -113,8 +125,8 @@ struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabr
 		hca->admin[i].link_state = IFLA_VF_LINK_STATE_DISABLE;
 	hca->buses = (struct resource){
 		.name = "emulated HCA",
-		.start = bus - 1,
-		.end = bus,
+		.start = bus - HCA_BUSES_BEFORE,
+		.end = bus + HCA_BUSES_AFTER,
 		.flags = IORESOURCE_BUS,
 	};
 	hca->memory = (struct resource){
@@ -127,12 +139,14 @@ struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabr
 		kvfree(hca);
 		return ERR_PTR(-ENOSPC);
 	}
-	hca_config_fill(hca, bus - 1);
+	hca_config_fill(hca);
+	/* its slot has room for it from the beginning */
+	hca->has_gpu = true;
 	pci_add_resource(&resources, &hca->buses);
 	pci_add_resource(&resources, &hca->memory);
-	hca->root = pci_create_root_bus(NULL, bus - 1, &hca_config_ops, &hca->sysdata, &resources);
+	hca->root = pci_create_root_bus(NULL, hca->buses.start, &hca_config_ops, &hca->sysdata, &resources);
 	if (!hca->root) {
-		pr_err("no root bus %02x: is the number taken?\n", bus - 1);
+		pr_err("no root bus %02x: is the number taken?\n", bus - HCA_BUSES_BEFORE);
 		pci_free_resource_list(&resources);
 		release_resource(&hca->memory);
 		kvfree(hca);
@@ -140,6 +154,7 @@ struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabr
 	}
 	pci_scan_child_bus(hca->root);
 	pci_assign_unassigned_bus_resources(hca->root);
+	take_gpu_out(hca);
 	pci_bus_add_devices(hca->root);
 	return hca;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Configuration space in memory: of a root port, of the PF below it, and of the VFs.
+ * Configuration space in memory: of a root port, of a switch below it, and below that of the PF, its VFs, and a GPU.
  * The BARs get addresses, where nothing answers: the driver maps none of them.
  */
 #include "hca.h"
@@ -14,9 +14,20 @@
 #define VPD_SIZE 256
 #define CLASS_INFINIBAND 0x0207
 #define CLASS_ETHERNET 0x0200
+#define CLASS_3D 0x0302
+
+/* where each bridge has what is below it, counted from the root bus */
+enum {
+	ROOT_BUS,
+	SWITCH_BUS,
+	SLOTS_BUS,
+	HCA_BUS,
+	GPU_BUS,
+};
 
 /* what software may write, by kind of function */
-static u8 port_mask[PCI_CFG_SPACE_EXP_SIZE];
+static u8 bridge_mask[PCI_CFG_SPACE_EXP_SIZE];
+static u8 gpu_mask[PCI_CFG_SPACE_EXP_SIZE];
 static u8 pf_mask[PCI_CFG_SPACE_EXP_SIZE];
 static u8 vf_mask[PCI_CFG_SPACE_EXP_SIZE];
 /* of a PF whose VFs ask for more memory than there are addresses */
@@ -74,24 +85,27 @@ static void mask_bar(u8 *mask, int at, u32 size)
 	put32(mask, at + 4, ~0);
 }
 
-static void fill_port(struct hca_config *config, u8 root)
+/* A port between two buses. Where packets between functions below it may turn, ACS can send them up instead */
+static void fill_bridge(struct hca_config *config, unsigned int type, u8 primary, u8 secondary, u8 subordinate)
 {
 	u8 *space = config->value;
 
-	config->mask = port_mask;
-	put16(space, PCI_VENDOR_ID, PCI_VENDOR_ID_INTEL);
-	put16(space, PCI_DEVICE_ID, 0x352a);
+	config->mask = bridge_mask;
+	put16(space, PCI_VENDOR_ID, type == PCI_EXP_TYPE_ROOT_PORT ? PCI_VENDOR_ID_INTEL : PCI_VENDOR_ID_LSI_LOGIC);
+	put16(space, PCI_DEVICE_ID, type == PCI_EXP_TYPE_ROOT_PORT ? 0x352a : 0xc030);
 	put32(space, PCI_CLASS_REVISION, PCI_CLASS_BRIDGE_PCI_NORMAL << 8);
 	space[PCI_HEADER_TYPE] = PCI_HEADER_TYPE_BRIDGE;
-	space[PCI_PRIMARY_BUS] = root;
-	space[PCI_SECONDARY_BUS] = root + 1;
-	space[PCI_SUBORDINATE_BUS] = root + 1;
+	space[PCI_PRIMARY_BUS] = primary;
+	space[PCI_SECONDARY_BUS] = secondary;
+	space[PCI_SUBORDINATE_BUS] = subordinate;
 	/* windows that end before they begin, until the kernel gives them addresses */
 	space[PCI_IO_BASE] = 0xf0;
 	put16(space, PCI_MEMORY_BASE, 0xfff0);
 	put16(space, PCI_PREF_MEMORY_BASE, 0xfff0 | PCI_PREF_RANGE_TYPE_64);
 	put16(space, PCI_PREF_MEMORY_LIMIT, PCI_PREF_RANGE_TYPE_64);
-	put_express(space, PCI_EXP_TYPE_ROOT_PORT, 0);
+	put_express(space, type, 0);
+	if (type == PCI_EXP_TYPE_UPSTREAM)
+		return;
 	put32(space, ACS, PCI_EXT_CAP_ID_ACS | 1 << 16);
 	put16(space, ACS + PCI_ACS_CAP, PCI_ACS_SV | PCI_ACS_TB | PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_UF);
 }
@@ -156,7 +170,7 @@ static void set_link(struct hca_config *config, u16 field, u16 value)
 void hca_config_set_link(struct hca *hca, u16 field, u16 value)
 {
 	set_link(&hca->pf, field, value);
-	set_link(&hca->port, field, value);
+	set_link(&hca->downstream[0], field, value);
 }
 
 static void fill_pf(struct hca *hca)
@@ -187,9 +201,30 @@ static void fill_vfs(struct hca *hca)
 		fill_function(hca, &hca->vf[i], vf_mask, HCA_VF_DEVICE);
 }
 
-void hca_config_fill(struct hca *hca, u8 root)
+/* An H100. It has no driver here, and is what it is by its place */
+static void fill_gpu(struct hca *hca)
 {
-	fill_port(&hca->port, root);
+	u8 *space = hca->gpu.value;
+
+	hca->gpu.mask = gpu_mask;
+	put16(space, PCI_VENDOR_ID, PCI_VENDOR_ID_NVIDIA);
+	put16(space, PCI_DEVICE_ID, 0x2330);
+	put32(space, PCI_CLASS_REVISION, CLASS_3D << 16);
+	put16(space, PCI_SUBSYSTEM_VENDOR_ID, PCI_VENDOR_ID_NVIDIA);
+	put16(space, PCI_SUBSYSTEM_ID, 0x16c1);
+	put_express(space, PCI_EXP_TYPE_ENDPOINT, PCI_EXP_DEVCAP_FLR);
+	put_bar(space, PCI_BASE_ADDRESS_0);
+}
+
+void hca_config_fill(struct hca *hca)
+{
+	u8 root = hca->buses.start, last = hca->buses.end;
+
+	fill_bridge(&hca->port, PCI_EXP_TYPE_ROOT_PORT, root, root + SWITCH_BUS, last);
+	fill_bridge(&hca->upstream, PCI_EXP_TYPE_UPSTREAM, root + SWITCH_BUS, root + SLOTS_BUS, last);
+	fill_bridge(&hca->downstream[0], PCI_EXP_TYPE_DOWNSTREAM, root + SLOTS_BUS, root + HCA_BUS, root + HCA_BUS);
+	fill_bridge(&hca->downstream[1], PCI_EXP_TYPE_DOWNSTREAM, root + SLOTS_BUS, root + GPU_BUS, root + GPU_BUS);
+	fill_gpu(hca);
 	fill_pf(hca);
 	fill_vfs(hca);
 }
@@ -209,22 +244,24 @@ static void mask_common(u8 *mask)
 
 void hca_config_init(void)
 {
-	mask_common(port_mask);
+	mask_common(bridge_mask);
+	mask_common(gpu_mask);
 	mask_common(pf_mask);
 	mask_common(vf_mask);
-	port_mask[PCI_PRIMARY_BUS] = 0xff;
-	port_mask[PCI_SECONDARY_BUS] = 0xff;
-	port_mask[PCI_SUBORDINATE_BUS] = 0xff;
-	port_mask[PCI_IO_BASE] = 0xf0;
-	port_mask[PCI_IO_LIMIT] = 0xf0;
-	put16(port_mask, PCI_MEMORY_BASE, 0xfff0);
-	put16(port_mask, PCI_MEMORY_LIMIT, 0xfff0);
-	put16(port_mask, PCI_PREF_MEMORY_BASE, 0xfff0);
-	put16(port_mask, PCI_PREF_MEMORY_LIMIT, 0xfff0);
-	put32(port_mask, PCI_PREF_BASE_UPPER32, ~0);
-	put32(port_mask, PCI_PREF_LIMIT_UPPER32, ~0);
-	put16(port_mask, PCI_BRIDGE_CONTROL, 0x0fff);
-	put16(port_mask, ACS + PCI_ACS_CTRL, PCI_ACS_SV | PCI_ACS_TB | PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_UF);
+	bridge_mask[PCI_PRIMARY_BUS] = 0xff;
+	bridge_mask[PCI_SECONDARY_BUS] = 0xff;
+	bridge_mask[PCI_SUBORDINATE_BUS] = 0xff;
+	bridge_mask[PCI_IO_BASE] = 0xf0;
+	bridge_mask[PCI_IO_LIMIT] = 0xf0;
+	put16(bridge_mask, PCI_MEMORY_BASE, 0xfff0);
+	put16(bridge_mask, PCI_MEMORY_LIMIT, 0xfff0);
+	put16(bridge_mask, PCI_PREF_MEMORY_BASE, 0xfff0);
+	put16(bridge_mask, PCI_PREF_MEMORY_LIMIT, 0xfff0);
+	put32(bridge_mask, PCI_PREF_BASE_UPPER32, ~0);
+	put32(bridge_mask, PCI_PREF_LIMIT_UPPER32, ~0);
+	put16(bridge_mask, PCI_BRIDGE_CONTROL, 0x0fff);
+	put16(bridge_mask, ACS + PCI_ACS_CTRL, PCI_ACS_SV | PCI_ACS_TB | PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_UF);
+	mask_bar(gpu_mask, PCI_BASE_ADDRESS_0, HCA_GPU_BAR);
 	mask_bar(pf_mask, PCI_BASE_ADDRESS_0, HCA_PF_BAR);
 	mask_bar(pf_mask, SRIOV + PCI_SRIOV_BAR, HCA_VF_BAR);
 	put16(pf_mask, VPD + PCI_VPD_ADDR, 0xffff);
@@ -313,10 +350,20 @@ static struct hca_config *find(struct hca *hca, struct pci_bus *bus, unsigned in
 {
 	const u8 *pf = hca->pf.value;
 
-	if (bus->number == hca->buses.start)
+	switch (bus->number - hca->buses.start) {
+	case ROOT_BUS:
 		return devfn == PCI_DEVFN(1, 0) ? &hca->port : NULL;
-	if (bus->number != hca->buses.end)
+	case SWITCH_BUS:
+		return devfn ? NULL : &hca->upstream;
+	case SLOTS_BUS:
+		return devfn == PCI_DEVFN(0, 0) || devfn == PCI_DEVFN(1, 0) ? &hca->downstream[PCI_SLOT(devfn)] : NULL;
+	case GPU_BUS:
+		return devfn || !hca->has_gpu ? NULL : &hca->gpu;
+	case HCA_BUS:
+		break;
+	default:
 		return NULL;
+	}
 	if (!devfn)
 		return &hca->pf;
 	if (get16(pf, SRIOV + PCI_SRIOV_CTRL) & PCI_SRIOV_CTRL_VFE &&

@@ -2,9 +2,10 @@
 /*
  * An emulated InfiniBand HCA: what its parts know of each other.
  *
- * config.c   configuration space of a root port, a PF and its VFs, in memory
+ * config.c   configuration space of a root port, a switch, a PF with its VFs and a GPU, in memory
  * bus.c      root buses on which they are, and their IOMMU groups
  * main.c     the driver of the functions, and the parameters
+ * devlink.c  what the driver says of the firmware
  * netdev.c   the IPoIB netdev of a function, and what netlink asks of its VFs
  * port.c     state and counters of a port, as whoever simulates the fabric says
  * verbs.c    the RDMA device of a function: siw below, InfiniBand above
@@ -31,8 +32,9 @@
 #define HCA_VF_DEVICE 0x101e
 #define HCA_FW_VERSION "28.41.1000"
 #define HCA_BOARD_ID "MT_0000000838"
-/* bytes of memory that a PF and a VF have, and what there is for all of them */
+/* bytes of memory that a PF, a GPU and a VF have, and what there is for all of them */
 #define HCA_PF_BAR (32 << 20)
+#define HCA_GPU_BAR (16 << 20)
 #define HCA_VF_BAR (1 << 20)
 #define HCA_WINDOW (256 << 20)
 #define HCA_SM_LID 1
@@ -42,6 +44,11 @@
 /* destination, protocol, and the partition key of the sender, as they are in front of the payload of a frame */
 #define HCA_HEADER_LEN (INFINIBAND_ALEN + 4)
 
+/* buses of an HCA: of its root port, of the switch, of the switch's ports downward, of the HCA, of a GPU */
+#define HCA_BUSES_BEFORE 3
+#define HCA_BUSES_AFTER 1
+
+struct devlink;
 struct ib_mad;
 struct siw_device;
 
@@ -96,7 +103,7 @@ struct hca_port {
 };
 
 struct hca {
-	struct pci_sysdata sysdata;	/* of both buses: leads from a bus to here */
+	struct pci_sysdata sysdata;	/* of all buses: leads from a bus to here */
 	struct resource buses;
 	struct resource memory;
 	struct pci_bus *root;
@@ -106,7 +113,11 @@ struct hca {
 	u64 port_guid;
 	struct hca_port state;		/* written with the lock of the fabric held */
 	bool ethernet;			/* the type of the link, as the firmware has it when a driver comes */
+	bool has_gpu;			/* beside it, below the same switch */
 	struct hca_config port;
+	struct hca_config upstream;
+	struct hca_config downstream[2];	/* to the HCA, and to the GPU */
+	struct hca_config gpu;
 	struct hca_config pf;
 	struct hca_config vf[HCA_MAX_VFS];
 	struct hca_admin admin[HCA_MAX_VFS];
@@ -125,6 +136,7 @@ struct hca_function {
 	bool active;
 	struct net_device *netdev;
 	struct siw_device *verbs;
+	struct devlink *devlink;	/* of a PF */
 	struct list_head on_fabric;
 };
 
@@ -137,7 +149,7 @@ struct hca *hca_on_bus(u8 bus);
 /* config.c */
 extern struct pci_ops hca_config_ops;
 void hca_config_init(void);
-void hca_config_fill(struct hca *hca, u8 root);
+void hca_config_fill(struct hca *hca);
 void hca_config_show_sriov(struct hca *hca, bool shown);
 void hca_config_give_room(struct hca *hca, bool room);
 void hca_config_set_link(struct hca *hca, u16 field, u16 value);
@@ -150,6 +162,10 @@ void hca_bus_exit(void);
 struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabric, u64 guid, u64 port_guid);
 void hca_bus_remove(struct hca *hca);
 struct hca *hca_of(struct pci_dev *pdev);
+
+/* devlink.c */
+int hca_devlink_create(struct hca_function *function);
+void hca_devlink_remove(struct hca_function *function);
 
 /* netdev.c */
 struct net_device *hca_netdev_create(struct hca_function *function);

@@ -11,7 +11,7 @@
 static char *hcas[HCA_MAX] = { "3c" };
 static int hca_count = 1;
 module_param_array(hcas, charp, &hca_count, 0444);
-MODULE_PARM_DESC(hcas, "bus of each HCA, in hexadecimal; its root port is on the bus before (default 3c)");
+MODULE_PARM_DESC(hcas, "bus of each HCA, in hexadecimal; three buses before it and the next are its root port's, switch's and GPU's (default 3c)");
 
 static int nodes[HCA_MAX];
 module_param_array(nodes, int, NULL, 0444);
@@ -49,12 +49,17 @@ MODULE_PARM_DESC(port, "the bus of an HCA, and what its port is like from now on
 
 static struct hca *hca_list[HCA_MAX];
 
+static int bus_of(const struct hca *hca)
+{
+	return hca->buses.start + HCA_BUSES_BEFORE;
+}
+
 struct hca *hca_on_bus(u8 bus)
 {
 	int i;
 
 	for (i = 0; i < HCA_MAX; i++)
-		if (hca_list[i] && hca_list[i]->buses.end == bus)
+		if (hca_list[i] && bus_of(hca_list[i]) == bus)
 			return hca_list[i];
 	return NULL;
 }
@@ -96,9 +101,14 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	error = hca_verbs_create(function);
 	if (error)
 		goto unregister_netdev;
+	error = hca_devlink_create(function);
+	if (error)
+		goto remove_verbs;
 	hca_fabric_join(function);
 	return 0;
 
+remove_verbs:
+	hca_verbs_remove(function);
 unregister_netdev:
 	unregister_netdev(function->netdev);
 free_netdev:
@@ -117,6 +127,7 @@ static void remove(struct pci_dev *pdev)
 	if (!pdev->is_virtfn)
 		pci_disable_sriov(pdev);
 	hca_fabric_leave(function);
+	hca_devlink_remove(function);
 	/* connections hold the netdev: they go first */
 	hca_verbs_remove(function);
 	unregister_netdev(function->netdev);
@@ -162,6 +173,16 @@ static void remove_buses(void)
 	pci_unlock_rescan_remove();
 }
 
+static bool is_free(u8 bus)
+{
+	int i;
+
+	for (i = 0; i < HCA_MAX; i++)
+		if (hca_list[i] && abs(bus_of(hca_list[i]) - bus) <= HCA_BUSES_BEFORE + HCA_BUSES_AFTER)
+			return false;
+	return bus > HCA_BUSES_BEFORE && bus <= U8_MAX - HCA_BUSES_AFTER;
+}
+
 static int add_buses(void)
 {
 	int i, error = 0;
@@ -177,8 +198,8 @@ static int add_buses(void)
 			error = kstrtou64(guids[i], 16, &guid);
 		if (!error && port_guids[i])
 			error = kstrtou64(port_guids[i], 16, &port_guid);
-		if (error || !bus) {
-			pr_err("%s is no number of a bus, or its GUID is none\n", hcas[i]);
+		if (error || !is_free(bus)) {
+			pr_err("%s is no number of a bus, is too near to another one, or its GUID is none\n", hcas[i]);
 			error = -EINVAL;
 			break;
 		}

@@ -68,6 +68,9 @@ static int set_firmware(struct hca *hca, const char *name, u64 value)
 		if (value > hca_total_vfs)
 			return -EINVAL;
 		hca_config_set_vfs(hca, value);
+	} else if (!strcmp(name, "gpu")) {
+		/* in the slot beside it */
+		hca->has_gpu = value;
 	} else if (!strcmp(name, "ethernet")) {
 		hca->ethernet = value;
 		hca_config_set_class(hca);

@@ -34,7 +34,7 @@ options:
     type: list
     elements: str
   pod_seconds:
-    description: Maximum time in seconds to wait until the pods run, and again until they are removed.
+    description: Maximum time in seconds to wait until the pods run. Their removal takes as long at most, and no more than 120 seconds.
     type: int
     default: 300
 """

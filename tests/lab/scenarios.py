@@ -439,6 +439,20 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         survives=True,
     ),
     Scenario(
+        "acs-beside-an-hca",
+        "playbooks/tuning.yml",
+        (
+            Expected(
+                "ACS on the path between a GPU and its HCA",
+                "tuning.pci",
+                "acs of worker-1",
+                ("redirect (0000:3b:00.0", "halves the rate of GPUDirect RDMA"),
+                "pci=disable_acs_redir",
+            ),
+        ),
+        (Injection("acs-redirects", {"worker": "worker-1", "device": "mlx5_0"}),),
+    ),
+    Scenario(
         "vf-guids",
         VIRTUAL_FUNCTIONS,
         (
@@ -1150,9 +1164,9 @@ ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
         "tests/unit/check/test_tuning.py::test_one_of_a_thousand_with_another_governor_is_found",
     ),
     Elsewhere(
-        "ACS on the path between GPU and NIC, and a GPU that is throttled",
-        "no GPU in the lab",
-        "tuning.pci, tuning.gpu",
+        "a GPU that is throttled",
+        "a GPU beside an emulated HCA is a PCI function alone",
+        "tuning.gpu",
         "tests/unit/check/test_tuning.py::test_a_fault_is_named_once",
     ),
     Elsewhere(

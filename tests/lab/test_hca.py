@@ -7,6 +7,7 @@ One guest runs all of ``hca_rows``; it needs no lab. ``LAB_HCA_CYCLES`` is how o
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -75,6 +76,29 @@ def test_what_pci_express_says(said: typing.Mapping[str, str], text: str) -> Non
 def test_the_root_port_has_access_control(said: typing.Mapping[str, str]) -> None:
     assert "Access Control Services" in said["root-port"]
     assert "Root Port" in said["root-port"]
+
+
+def test_a_switch_is_between_the_root_port_and_the_hca(said: typing.Mapping[str, str]) -> None:
+    assert re.findall(r"Express \(v2\) (\w+) Port", said["switch"]) == ["Upstream", "Downstream", "Downstream"]
+    assert re.findall(r"secondary=(\w\w)", said["switch"]) == ["3b", "3c", "3d"]
+    assert said["switch"].count("Access Control Services") == 2, "of the ports downward"
+
+
+def test_devlink_says_what_firmware_a_pf_has(said: typing.Mapping[str, str]) -> None:
+    versions = {"fw.version": "28.41.1000", "fw": "28.41.1000"}
+    assert json.loads(said["devlink"])["info"] == {
+        "pci/0000:3c:00.0": {"driver": "mlx5_core", "versions": {"fixed": {"fw.psid": "MT_0000000838"}, "running": versions, "stored": versions}}
+    }
+
+
+def test_a_gpu_comes_below_the_switch_of_its_hca_and_goes(said: typing.Mapping[str, str]) -> None:
+    before, gpu, ways, others, node, memory, direct, redirected, after = said["gpu"].splitlines()
+    assert all("No such file" in line and "0000:5f:00.0" in line for line in (before, after))
+    assert gpu == "5f:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330]"
+    assert ways == others == "/sys/devices/pci0000:5b/0000:5b:01.0/0000:5c:00.0"
+    assert node == "0"
+    assert int(memory.split()[0], 16) >= 1 << 36
+    assert "ReqRedir- CmpltRedir-" in direct and "ReqRedir+ CmpltRedir+" in redirected
 
 
 def test_a_port_is_one_of_infiniband(said: typing.Mapping[str, str]) -> None:
@@ -253,7 +277,11 @@ def test_driver_and_module_come_and_go(said: typing.Mapping[str, str]) -> None:
 
 
 def test_an_hca_has_as_many_vfs_as_a_connectx_7(said: typing.Mapping[str, str]) -> None:
-    assert said["many"].splitlines() == ["127", "40", "40", "0000:3c:05.0", "0200:0000:0000:0139", "4: ACTIVE"]
+    assert said["many"].splitlines() == ["127", "40", "40", "0000:3c:05.0", "40", "0200:0000:0000:0139", "4: ACTIVE"]
+
+
+def test_hcas_whose_buses_would_overlap_are_refused(said: typing.Mapping[str, str]) -> None:
+    assert said["near"].count("Invalid parameters") == 2
 
 
 def test_the_kernel_found_no_mistake(outcome: hca_guest.Outcome, said: typing.Mapping[str, str]) -> None:

@@ -184,8 +184,8 @@ class FakeApi:
 class Paged:
     """The pages of a played cluster that lists: all objects are one of them."""
 
-    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
-        listed = typing.cast(Cluster, self).list(kind, namespace, *([selector] if selector else []))
+    def pages(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> typing.Iterator[Resource]:
+        listed = typing.cast(Cluster, self).list(kind, namespace, *([selector] if selector or fields else []), *([fields] if fields else []))
         return iter(listed.items)
 
 

@@ -12,7 +12,7 @@ from .boundary.form import Bound
 from .boundary.kubernetes import Subdomain
 from .boundary.numbers import Count, NumaNode, Rail, Seconds
 from .boundary.words import Word
-from .nccl import NcclLog
+from .kept_log import KeptLog
 from .nccl_tests import NcclTests
 
 #: programs of nccl-tests whose transport NCCL's log can prove
@@ -151,7 +151,7 @@ class RanTest:
     evidence: str = ""
     command: str = ""
     figures: typing.Optional[NcclTests] = None
-    log: typing.Optional[NcclLog] = None
+    log: typing.Optional[KeptLog] = None
 
     @property
     def key(self) -> TestKey:

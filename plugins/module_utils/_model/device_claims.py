@@ -151,12 +151,14 @@ class DeviceClaims:
 
     :ivar unread: no cluster was asked for all of them, or it did not let us read them
     :ivar slices: of the cluster
+    :ivar errors: objects of the cluster that are not of their form, and are left out
     """
 
     claims: typing.Tuple[DeviceClaim, ...] = ()
     classes: typing.Tuple[DeviceClass, ...] = ()
     unread: bool = True
     slices: typing.Tuple[DeviceSlice, ...] = ()
+    errors: typing.Tuple[str, ...] = ()
 
     def find(self, namespace: str, claim: PodClaim) -> typing.Optional[DeviceClaim]:
         """Return the claim of a pod; None where it is not known."""

@@ -275,6 +275,7 @@ class JobSurroundings:
     :ivar device_claims: ResourceClaims and ResourceClaimTemplates that the jobs name; None where the cluster does not know the kinds or refuses them
     :ivar device_classes: of the cluster; None as above
     :ivar device_slices: ResourceSlices of the cluster; None as above
+    :ivar device_errors: objects of these kinds that are not of their form, and are left out
     :ivar errors: what could not be read; what is not in the rest is not known then
     """
 
@@ -289,4 +290,5 @@ class JobSurroundings:
     device_claims: typing.Optional[typing.Tuple[DeviceClaim, ...]] = None
     device_classes: typing.Optional[typing.Tuple[DeviceClass, ...]] = None
     device_slices: typing.Optional[typing.Tuple[DeviceSlice, ...]] = None
+    device_errors: typing.Tuple[str, ...] = ()
     errors: typing.Tuple[str, ...] = ()

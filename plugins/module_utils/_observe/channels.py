@@ -9,8 +9,11 @@ does not read its stdin either, so that a writer that does not read waits for ev
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import re
 import select
+import socket
 import ssl
 import threading
 import time
@@ -24,6 +27,7 @@ try:
     import websocket
     from kubernetes.config import ConfigException
     from kubernetes.stream import ws_client
+    from websocket._url import get_proxy_info
 
     _Base: typing.Any = websocket.WebSocket
     #: how a connection ends; ValueError is that of a socket which another thread closes at this moment
@@ -73,8 +77,10 @@ class Refused(Exception):
         self.body = body
 
 
-#: status of HTTP for a connection that is a websocket from then on
-_OPENED = 101
+#: status of HTTP for a connection that is a websocket from then on, and for one through a proxy
+_OPENED, _TUNNEL = 101, 200
+#: first line of the answer of a proxy (RFC 9112, 4)
+_STATUS = re.compile(rb"HTTP/1\.[0-9] ([0-9]{3})[ \r\n]")
 
 
 class Way:
@@ -97,23 +103,55 @@ class Way:
         url = f"{self._configuration.host.rstrip('/')}{path}?{urllib.parse.urlencode(query, errors='surrogateescape')}"
         scheme, _colon, rest = url.partition(":")
         url = f"{'ws' if scheme.lower() == 'http' else 'wss'}:{rest}"
-        socket: typing.Any = None
+        found: typing.Any = None
+        tunnel: typing.Optional[socket.socket] = None
         try:
-            socket = _Socket(seconds, sslopt=self._secured(url), skip_utf8_validation=True)
+            found = _Socket(seconds, sslopt=self._secured(url), skip_utf8_validation=True)
+            options, header, tunnel = self._proxy(url), self._header(), self._tunnel(url, seconds)
+            options.update({} if tunnel is None else {"socket": tunnel})
             # the token goes to the API server alone: a redirection may lead anywhere
-            socket.connect(url, header=self._header(), subprotocols=list(PROTOCOLS), timeout=seconds, redirect_limit=0, **self._proxy(url))
+            found.connect(url, header=header, subprotocols=list(PROTOCOLS), timeout=seconds, redirect_limit=0, **options)
         except (ConfigException, LookupError, *_ENDS) as error:
             # ConfigException: a token that can't be renewed; LookupError and ValueError: an answer that is no HTTP
-            if socket is not None:
-                socket.shutdown()
+            if found is not None:
+                found.shutdown()
+            if tunnel is not None:
+                tunnel.close()
             raise _refused(error, seconds) from error
         # older releases of the library take a redirection that they do not follow for an open connection
-        status = int(getattr(socket.handshake_response, "status", _OPENED))
+        status = int(getattr(found.handshake_response, "status", _OPENED))
         if status != _OPENED:
-            socket.shutdown()
+            found.shutdown()
             raise Refused(status, f"the API server answered with HTTP status {status}")
-        socket.answered()
-        return Channels(socket)
+        found.answered()
+        return Channels(found)
+
+    def _tunnel(self, url: str, seconds: float) -> typing.Optional[socket.socket]:
+        """A connection to the API server through a proxy, with TLS; None where there is no proxy, and the library connects by itself.
+
+        The library reads the answer of a proxy without a limit of its bytes or its time.
+
+        :raises WebSocketException: the proxy does not make it, or says more than an answer has
+        """
+        proxy, server = self._proxy(url), urllib.parse.urlsplit(url)
+        chosen = [proxy.get(f"http_{name}") for name in ("proxy_host", "proxy_port", "proxy_auth", "no_proxy")]
+        secure, host = url.startswith("wss:"), server.hostname or ""
+        # as the library chooses it: also by variables of the environment
+        name, port, login = typing.cast(typing.Any, get_proxy_info)(host, secure, *chosen)
+        if not name:
+            return None
+        made = socket.create_connection((name, port or 80), seconds)
+        try:
+            for option in websocket.DEFAULT_SOCKET_OPTION if hasattr(websocket, "DEFAULT_SOCKET_OPTION") else ():
+                made.setsockopt(*option)
+            _connect_through(made, f"[{host}]" if ":" in host else host, server.port or (443 if secure else 80), login, seconds)
+            if secure:
+                tls = self._secured(url)
+                made = tls["context"].wrap_socket(made, server_hostname=tls.get("server_hostname") or host)
+        except BaseException:
+            made.close()
+            raise
+        return made
 
     def _header(self) -> typing.List[str]:
         with self._lock:
@@ -184,6 +222,31 @@ class _Answering:
 
     def __getattr__(self, name: str) -> typing.Any:
         return getattr(self.whole, name)
+
+
+def _connect_through(made: socket.socket, host: str, port: int, login: typing.Optional[typing.Tuple[str, str]], seconds: float) -> None:
+    """Ask a proxy for a tunnel (RFC 9110, 9.3.6).
+
+    :param made: the connection to it, which is one to the server afterwards
+    :param login: name and password for the proxy
+    :raises WebSocketException: it refuses, ends the connection, or its answer is too long or takes too long
+    """
+    lines = [f"CONNECT {host}:{port} HTTP/1.1", f"Host: {host}:{port}"]
+    if login and login[0]:
+        basic = base64.b64encode(":".join(filter(None, login)).encode()).decode()
+        lines.append(f"Proxy-Authorization: Basic {basic}")
+    made.sendall("".join(f"{line}\r\n" for line in (*lines, "")).encode())
+    answering, answer = _Answering(made, seconds), bytearray()
+    # not a byte behind the answer is the proxy's
+    while not answer.endswith((b"\r\n\r\n", b"\n\n")):
+        part = answering.recv(1)
+        if not part:
+            raise websocket.WebSocketProxyException("the proxy ended the connection")
+        answer += part
+    status = _STATUS.match(answer)
+    if status is None or int(status[1]) != _TUNNEL:
+        # its body, which may be of any length, is not read
+        raise websocket.WebSocketProxyException(f"failed CONNECT via proxy status: {int(status[1]) if status else 'none'}")
 
 
 class _Socket(_Base):  # type: ignore[misc]

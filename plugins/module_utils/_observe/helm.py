@@ -15,8 +15,11 @@ from .._model.errors import RdmaError
 from .._model.operand import operand
 from .._model.operators import Chart
 from .._model.pulls import ChartSeen
+from .._model.redact import redact_text
 from .._model.text import plain
+from .._parse.kubernetes.charts import definitions_text
 from .._parse.kubernetes.pulled_images import pulled_images
+from .._parse.kubernetes.resource import mapping_at
 from .command import Finished, each, run, search_path
 from .kubernetes import Resource
 from .yaml_documents import MOST_CHART, read_documents
@@ -30,6 +33,8 @@ _READING = threading.Lock()
 #: whose secrets Helm may need: it logs in to OCI registries by Docker's configuration, and the helpers that this names take the credentials of a cloud
 #: [helm.sh/docs/topics/registries, docs.docker.com/reference/cli/docker/login, credential helpers]
 _KEPT = ("AWS_", "AZURE_", "DOCKER_", "GOOGLE_")
+#: end of the names of definitions that multus brings, which is no operator of ours
+_OF_MULTUS = ".k8s.cni.cncf.io"
 
 
 class HelmError(RdmaError):
@@ -43,13 +48,42 @@ def template(binary: str, chart: Chart, values: typing.Mapping[str, typing.Any],
     :param kubernetes: version of the cluster (v1.33.2), which a chart may ask for; empty is what Helm takes for it
     :raises HelmError: there is none, it refuses, runs into its limit, prints more than a chart has, or what is no YAML
     """
+    return tuple(_templated(binary, chart, values, kubernetes))
+
+
+def definitions(binary: str, chart: Chart, values: typing.Mapping[str, typing.Any], kubernetes: str = "") -> typing.Tuple[Resource, ...]:
+    """The custom resource definitions of the folders ``crds`` of a chart and of the charts in it, but for those that multus brings.
+
+    Helm installs them once, and never upgrades them. It upgrades those among the templates, which are left out.
+
+    :raises HelmError: as ``template``
+    :raises ResourceError: a definition has metadata of another form
+    """
+    found = _templated(binary, chart, values, kubernetes, True, definitions_text)
+    defined = (item for item in found if item.get("kind") == "CustomResourceDefinition")
+    return tuple(item for item in defined if not str(mapping_at(item, "metadata").get("name", "")).endswith(_OF_MULTUS))
+
+
+def _templated(
+    binary: str,
+    chart: Chart,
+    values: typing.Mapping[str, typing.Any],
+    kubernetes: str,
+    with_definitions: bool = False,
+    part: typing.Callable[[str], str] = str,
+) -> typing.List[Resource]:
+    """:param with_definitions: Helm prints the folders ``crds`` as well
+    :param part: of the output, which is read
+    """
     with tempfile.TemporaryDirectory(prefix="linerate-") as folder:
+        # for whoever owns the folder alone: values may have secrets, which no argument has
         file = os.path.join(folder, "values.json")
         with open(file, "w", encoding="utf-8") as stream:
             json.dump(dict(values), stream)
         argv = ["template", chart.release, chart.reference, "--namespace", chart.namespace, "--values", file]
+        argv += ["--include-crds"] if with_definitions else []
         argv += ["--kube-version", operand(kubernetes, "the version of Kubernetes")] if kubernetes else []
-        return tuple(_documents(binary, argv, chart))
+        return _documents(binary, argv, chart, part)
 
 
 def default_values(binary: str, chart: Chart) -> typing.Dict[str, typing.Any]:
@@ -61,21 +95,26 @@ def default_values(binary: str, chart: Chart) -> typing.Dict[str, typing.Any]:
     return dict(found[0]) if found else {}
 
 
-def _documents(binary: str, argv: typing.Sequence[str], chart: Chart) -> typing.List[Resource]:
+def _documents(binary: str, argv: typing.Sequence[str], chart: Chart, part: typing.Callable[[str], str] = str) -> typing.List[Resource]:
     path = binary if os.sep in binary else shutil.which(binary, path=search_path())
     if path is None:
         raise HelmError(f"there is no program {binary} in the PATH", "Install Helm (https://helm.sh/docs/intro/install), or name it in operators_helm_binary")
     of_chart = [*(["--version", chart.version] if chart.version else []), *(["--repo", chart.repository] if chart.repository else [])]
     done = _run([path, *argv, *of_chart])
     if done.overflowed:
-        raise HelmError(plain(done.failure), f"Look at what the chart {chart.reference} prints, or name another chart or version in operators_charts")
+        raise HelmError(_said(done.failure), _said(f"Look at what the chart {chart.reference} prints, or name another chart or version in operators_charts"))
     if done.failure:
-        raise HelmError(plain(done.failure), _remedy(done.failure, chart))
+        raise HelmError(_said(done.failure), _said(_remedy(done.failure, chart)))
     try:
         with _READING:
-            return read_documents(done.stdout)
+            return read_documents(part(done.stdout))
     except RdmaError as error:
-        raise HelmError(f"helm {argv[0]} of {chart.reference} printed no objects: {error.seen}", "Give the same command by hand") from error
+        raise HelmError(_said(f"helm {argv[0]} of {chart.reference} printed no objects: {error.seen}"), "Give the same command by hand") from error
+
+
+def _said(words: str) -> str:
+    """For a reader: without what does not print, and without the password in the address of a repository."""
+    return plain(redact_text(words))
 
 
 def look_at_charts(

@@ -7,15 +7,17 @@ from __future__ import annotations
 import functools
 import typing
 
+from .._model.boundary.form import shown
 from .._model.errors import RdmaError
 from .._model.hca import NodeHcas
 from .._model.job import ENFORCE, JobObjects, JobSurroundings, PodDevices
 from .._model.stack import Controller, Stack, has_rights
+from .._model.text import both_ends
 from .._parse.job import manifest as parse
 from .._parse.job import stack
 from .._parse.kubernetes.core import node as parse_node
 from .._parse.kubernetes.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
-from .._parse.kubernetes.resource import full_name_of
+from .._parse.kubernetes.resource import ResourceError, full_name_of, title_of
 from .kubernetes import ApiError, Cluster, Resource
 from .yaml_documents import read_yaml
 
@@ -24,6 +26,12 @@ _LABELS = ("training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name", "
 
 #: objects of a kind, beside those that the jobs name, whose names are kept for words that are alike
 _OTHERS = 1000
+
+#: objects of a kind that are not of its form and are named; the others are counted. And characters of what is said of one
+_NAMED, _SAID = 5, 300
+
+#: pods of jobs, and names of their interfaces and devices, that are kept: of 4,000 pods with eight HCAs. Whoever may make a pod may label it as one of a job's
+_MOST_OF_PODS = 100_000
 
 
 def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> typing.Tuple[Resource, ...]:
@@ -69,11 +77,10 @@ def observe(
     :raises ApiError: the server cannot be reached
     """
     reader, attachments = Reader(cluster), _Named(wanted.attachments, wanted.resources)
+    # what is wrong with these is an error for jobs with claims alone
+    devices = Reader(cluster)
     claims = {kind: _Named({name for of, name in wanted.claims if of == kind}) for kind in (CLAIM, TEMPLATE)}
-    pods: typing.List[typing.Any] = []
-    for namespace in sorted({namespace for namespace, _name in running}):
-        names = {name for of, name in running if of == namespace}
-        pods += [found for found in reader.all("Pod", functools.partial(_devices, names), namespace) if found is not None]
+    pods = _pods_of(reader, running)
     found = {namespace: reader.one("Namespace", "", namespace, _labels) for namespace in sorted(set(namespaces))}
     return JobSurroundings(
         nodes=tuple(reader.all("Node", parse_node)),
@@ -81,14 +88,38 @@ def observe(
         offered=frozenset(attachments.offered),
         others={"NetworkAttachmentDefinition": tuple(attachments.others), **{kind: tuple(named.others) for kind, named in claims.items()}},
         claims=tuple(found for namespace in sorted(set(namespaces)) for found in reader.all("PersistentVolumeClaim", parse.claim, namespace)),
-        pods=tuple(pods),
-        device_claims=_joined([reader.known(kind, read_claim, namespace, named) for namespace in sorted(set(namespaces)) for kind, named in claims.items()]),
-        device_classes=reader.known("DeviceClass", read_class),
-        device_slices=reader.known(SLICE, read_slice),
+        pods=pods,
+        device_claims=_joined([devices.known(kind, read_claim, namespace, named) for namespace in sorted(set(namespaces)) for kind, named in claims.items()]),
+        device_classes=devices.known("DeviceClass", read_class),
+        device_slices=devices.known(SLICE, read_slice),
         enforced={name: labels.get(ENFORCE, "") for name, labels in found.items() if labels is not None},
         devices={node: tuple(hca.rdma_device for hca in answer.hcas if hca.rdma_device) for node, answer in hcas.items()},
-        errors=tuple(reader.errors),
+        device_errors=devices.errors,
+        errors=reader.errors,
     )
+
+
+def _pods_of(reader: Reader, running: typing.Sequence[typing.Tuple[str, str]]) -> typing.Tuple[PodDevices, ...]:
+    """Read the devices of the pods of jobs; those behind ``_MOST_OF_PODS`` are counted in an error.
+
+    :param running: namespace and name of each job
+    :raises ApiError: the server cannot be reached
+    """
+    pods: typing.List[PodDevices] = []
+    held = left = 0
+    for namespace in sorted({namespace for namespace, _name in running}):
+        names = {name for of, name in running if of == namespace}
+        for found in reader.all("Pod", functools.partial(_devices, names), namespace):
+            if found is None:
+                continue
+            held += 1 + len(found.interfaces) + len(found.devices)
+            if held <= _MOST_OF_PODS:
+                pods.append(found)
+            else:
+                left += 1
+    if left:
+        reader.note(f"{left} of the {left + len(pods)} pods that are marked as those of the jobs: no more are looked at")
+    return tuple(pods)
 
 
 def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
@@ -110,7 +141,7 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
         frameworks=reader.one("ConfigMap", home, "kueue-manager-config", _frameworks) if home else None,
         storage=tuple(reader.all("StorageClass", lambda item: stack.storage_class(item, shared))),
         namespaces={namespace: labels for namespace, labels in found.items() if labels is not None},
-        errors=tuple(reader.errors),
+        errors=reader.errors,
     )
 
 
@@ -127,10 +158,13 @@ class _Named:
         self.others: typing.List[str] = []
 
     def __call__(self, item: Resource) -> bool:
-        name = full_name_of(item)
+        try:
+            name, resource = full_name_of(item), parse.resource_of(item)
+        except ResourceError:
+            # who parses it says what is wrong with it
+            return True
         if name in self._names:
             return True
-        resource = parse.resource_of(item)
         if resource in self._resources:
             self.offered.add(resource)
         if len(self.others) < _OTHERS:
@@ -154,11 +188,26 @@ def _frameworks(config_map: Resource) -> typing.Tuple[str, ...]:
 
 
 class Reader:
-    """Reads and parses; what the server refuses, and what has another form, is kept in ``errors``. What is not there is no error."""
+    """Reads and parses; what the server refuses, and what has another form, is kept in ``errors``. What is not there is no error.
+
+    Whoever may make an object may make one that is not of its form. That one is an error by its name, and the others are read.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.errors: typing.List[str] = []
+        self._errors: typing.List[str] = []
+        #: objects that are not of their form, by kind
+        self._broken: typing.Dict[str, int] = {}
+
+    @property
+    def errors(self) -> typing.Tuple[str, ...]:
+        """What could not be read. Of each kind ``_NAMED`` objects that are not of its form are named, and the others counted."""
+        more = ((kind, number - _NAMED) for kind, number in self._broken.items() if number > _NAMED)
+        return (*self._errors, *(f"{number} more of {kind} that can't be read" for kind, number in more))
+
+    def note(self, error: str) -> None:
+        """Keep an error in the words of who reads."""
+        self._errors.append(error)
 
     def all(
         self,
@@ -173,9 +222,7 @@ class Reader:
         """
         try:
             found = self._cluster.pages(kind, namespace, selector) if only is None else self._cluster.list(kind, namespace, selector, only=only).items
-            for item in found:
-                # a list leaves out the kind of its items
-                yield parser({"kind": kind, **item})
+            yield from self._parsed(kind, parser, found)
         except RdmaError as error:
             self._keep(error)
 
@@ -186,18 +233,34 @@ class Reader:
         namespace: str = "",
         only: typing.Optional[typing.Callable[[Resource], bool]] = None,
     ) -> typing.Optional[typing.Tuple[typing.Any, ...]]:
-        """Return all of a kind that few jobs need; None where the server does not know the kind or refuses it, which is an error for those jobs alone.
+        """Return all of a kind that few jobs need; None where the server does not know the kind or refuses it, which is no error.
 
         :param only: takes an object by its metadata; the others are not held
         :raises ApiError: the server cannot be reached
         """
         try:
             found = self._cluster.pages(kind, namespace) if only is None else self._cluster.list(kind, namespace, only=only).items
-            return tuple(parser({"kind": kind, **item}) for item in found)
+            return tuple(self._parsed(kind, parser, found))
         except RdmaError as error:
             if isinstance(error, ApiError) and error.status == 0:
                 raise
         return None
+
+    def _parsed(self, kind: str, parser: typing.Callable[[Resource], typing.Any], found: typing.Iterable[Resource]) -> typing.Iterator[typing.Any]:
+        """Each object as its parser has it, but for those that are not of their form.
+
+        :raises ApiError: of ``found``
+        """
+        # a list leaves out the kind of its items
+        for item in ({"kind": kind, **item} for item in found):
+            try:
+                parsed = parser(item)
+            except RdmaError as error:
+                self._broken[kind] = self._broken.get(kind, 0) + 1
+                if self._broken[kind] <= _NAMED:
+                    self._errors.append(_described(item, error))
+                continue
+            yield parsed
 
     def one(self, kind: str, namespace: str, name: str, parser: typing.Callable[[Resource], typing.Any]) -> typing.Any:
         """None where it is not there, or was not read.
@@ -217,7 +280,7 @@ class Reader:
         """
         found = [(operator, account) for operator, account in self.all("Deployment", lambda item: (stack.controller(item), stack.account_of(item))) if operator]
         try:
-            bindings = [stack.accounts_of({"kind": "ClusterRoleBinding", **item}) for item in self._cluster.pages("ClusterRoleBinding")]
+            bindings = list(self._parsed("ClusterRoleBinding", stack.accounts_of, self._cluster.pages("ClusterRoleBinding")))
         except RdmaError as error:
             self._keep(error)
             bindings = []
@@ -227,7 +290,15 @@ class Reader:
         if isinstance(error, ApiError) and error.status == 0:
             raise error
         if not (isinstance(error, ApiError) and error.absent):
-            self.errors.append(error.seen)
+            self._errors.append(both_ends(error.seen))
+
+
+def _described(item: Resource, error: RdmaError) -> str:
+    """Say of an object, by its kind, its namespace and its name, what is not of its form."""
+    title, metadata = title_of(item), item.get("metadata")
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    seen = error.seen[len(title) :].lstrip(": ") if error.seen.startswith(title) else error.seen
+    return both_ends(f"{title}{f' in namespace {shown(namespace)}' if namespace else ''}: {seen}", _SAID)
 
 
 def _devices(names: typing.Container[str], pod: Resource) -> typing.Optional[PodDevices]:

@@ -400,13 +400,15 @@ class Cluster:
                 break
         return Listing(tuple(found[: most or None]), version)
 
-    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
+    def pages(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", *, only: typing.Optional[Choice] = None) -> typing.Iterator[Resource]:
         """All objects of a kind, read in pages, so that not all of a large cluster is held at once.
 
-        :param selector: label selector
+        :param selector: label selector; ``fields``: field selector
+        :param only: as of ``list``
         :raises ApiError: as ``list``. Of an object that is larger than a page may be: after all the others, with its name
         """
-        for page in self._pages(kind, namespace, [("labelSelector", selector)] if selector else []):
+        chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
+        for page in self._pages(kind, namespace, chosen, only=only):
             yield from page.items
 
     def metadata(self, kind: Kind, namespace: str, selector: str = "") -> typing.Iterator[Resource]:

@@ -58,7 +58,7 @@ def observe(cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], no
         made=tuple(sorted(filter(None, reader.all("Namespace", _made_for, selector=MADE_FOR)))),
         drivers=tuple(_selecting(policy, selector, (node for node, _host in seen_nodes)) for policy, selector in drivers),
         hosts=tuple(host for node, host in seen_nodes if node.name in nodes),
-        errors=tuple(reader.errors),
+        errors=reader.errors,
     )
 
 

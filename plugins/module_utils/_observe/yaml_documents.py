@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import typing
 
@@ -29,6 +30,9 @@ MOST_VALUES = 262_144
 _MOST_TAGS = 64
 #: characters of a scalar that YAML may take for a number
 _MOST_NUMBER, _NUMBER = 1000, re.compile(r"[-+]?[0-9][0-9_:.]*")
+#: tags of scalars that YAML takes for something else than text
+_NOT_TEXT = tuple(f"tag:yaml.org,2002:{name}" for name in ("binary", "bool", "float", "int", "null", "timestamp"))
+_TEXT = "tag:yaml.org,2002:str"
 _SPLIT = "Write what is repeated less often, or give the objects in several files"
 
 
@@ -41,7 +45,7 @@ def read_yaml(text: str) -> typing.Any:
         raise RdmaError(f"YAML of {len(text)} characters, expected {MOST_YAML} at most")
     try:
         _limit_nodes(text)
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader=_with_text_keys(yaml.SafeLoader))  # noqa: S506
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise RdmaError(f"no YAML: {error}") from error
 
@@ -62,6 +66,32 @@ def has_libyaml() -> bool:
     return hasattr(yaml, "CSafeLoader")
 
 
+@functools.lru_cache(maxsize=None)
+def _with_text_keys(loader: typing.Any) -> typing.Any:
+    """Return a loader that takes each key of a mapping as the text that is written there, as a JSON object has it, and refuses a key that is no scalar.
+
+    Whoever writes the text chooses the hash of a number, and Python puts numbers with one hash, or whose places in the dict meet, one behind the other: a
+    mapping of 300,000 such keys takes a minute and more. Numbers of 61 bits suffice for that, so that no limit of their size helps. The hash of a text has
+    a secret in it.
+    """
+
+    def construct_mapping(self: typing.Any, node: typing.Any, deep: bool = False) -> typing.Any:
+        if isinstance(node, yaml.MappingNode):
+            self.flatten_mapping(node)
+            node.value = [(_text_key(key), value) for key, value in node.value]
+        return loader.construct_mapping(self, node, deep)
+
+    return type("TextKeys", (loader,), {"construct_mapping": construct_mapping})
+
+
+def _text_key(key: typing.Any) -> typing.Any:
+    """:raises yaml.YAMLError: a list or a mapping"""
+    if not isinstance(key, yaml.ScalarNode):
+        raise yaml.constructor.ConstructorError(None, None, "a list or a mapping as a key", key.start_mark)
+    # a new node: by an alias the same one may be a value elsewhere
+    return yaml.ScalarNode(_TEXT, key.value, key.start_mark, key.end_mark) if key.tag in _NOT_TEXT else key
+
+
 def read_documents(text: str, most: int = MOST_CHART) -> typing.List[Resource]:
     """Objects of a file with one YAML document or several; a List counts as what is in it.
 
@@ -76,7 +106,7 @@ def read_documents(text: str, most: int = MOST_CHART) -> typing.List[Resource]:
     try:
         # first all is counted: an object of PyYAML takes 600 bytes, one that is only counted none
         _Count(most).read(text, loader)
-        documents = [document for document in yaml.load_all(text, Loader=loader) if document is not None]
+        documents = [document for document in yaml.load_all(text, Loader=_with_text_keys(loader)) if document is not None]
     except _Unfolds as error:
         raise RdmaError(str(error), _SPLIT) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:

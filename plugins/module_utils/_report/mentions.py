@@ -8,7 +8,7 @@ import re
 import typing
 
 #: what a name goes on with: worker-1 is not in 'worker-10 mlx5_0'
-_WORD = re.compile(r"[\w.-]+")
+_WORD, _LETTER = re.compile(r"[\w.-]+"), re.compile(r"\w")
 #: letters of a name: a node's has 253 and its HCA's 15, a switch's 64; words of it
 _MOST_LETTERS, _MOST_WORDS = 320, 16
 #: letters that are no word before the first word of a name, or behind its last one
@@ -28,7 +28,7 @@ class Mentions:
         self._names: typing.Dict[str, typing.Set[str]] = {}
         self._words = 0
         for name in names:
-            words = [*_WORD.finditer(name)] if len(name) <= _MOST_LETTERS else []
+            words = [*_WORD.finditer(name)] if len(name) <= _MOST_LETTERS and _LETTER.search(name) else []
             if 0 < len(words) <= _MOST_WORDS:
                 self._names.setdefault(name[words[0].start() : words[-1].end()], set()).add(name)
                 self._words = max(self._words, len(words))

@@ -19,9 +19,9 @@ from .._check.collectives.course import Course
 from .._model.bandwidth import RdmaPod
 from .._model.collectives import MOST_HCAS, CollectiveHca, CollectivePod, CollectiveRun, Collectives, CollectivesFacts, RanTest
 from .._model.errors import ParseError, RdmaError, unforeseen
+from .._model.kept_log import KeptLog, keep_log
 from .._model.kubernetes import CommandResult
 from .._model.lease import LeaseLost
-from .._model.nccl import NcclLog
 from .._model.profiles import rails as fabric_rails
 from .._model.text import both_ends, folded
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
@@ -43,6 +43,8 @@ SHORT, LOOK, PAUSE = 30.0, 60.0, 1.0
 TOLD, SLACK, LOGS = 60.0, 30.0, 120.0
 #: of the ranks of a run, how many times as many its log may name: more are made up
 _MOST_RANKS = 32
+#: rows of a table: its sizes are doubled, and have 64 bits
+_MOST_ROWS = 64
 #: seconds before the end of the pods in which no test is begun
 RESERVE = 900.0
 #: pods of one group that are worked in at the same time
@@ -266,6 +268,11 @@ class CollectivesBench:
             why = f"{len(found)} runs of nccl-tests in what it printed: {_last_lines(text)}"
             before = f"{result.evidence}; " if result.evidence else ""
             return dataclasses.replace(result, log=log, failure=result.failure or "no_measurement", evidence=f"{before}{why}"[:500])
+        excess = max(len(found[0].ranks) - len(run.nodes) * self._wanted.gpus_per_node, len(found[0].rows) + len(found[0].unfinished) - _MOST_ROWS)
+        if excess > 0:
+            # the pod that prints it would fill the fact of all
+            why = f"a table of {len(found[0].ranks)} ranks and {len(found[0].rows)} rows; {len(run.nodes) * self._wanted.gpus_per_node} ranks run"
+            return dataclasses.replace(result, log=log, failure=result.failure or "no_measurement", evidence=why)
         return dataclasses.replace(result, figures=found[0], log=log)
 
     def _start_daemons(
@@ -340,8 +347,8 @@ class CollectivesBench:
                 self._say(f"{subject}: runs for {self._clock() - start:.0f} s, {self._wanted.seconds} s at most")
         return shell.wait(0.0 if shell.running else SHORT, lost)
 
-    def _logs(self, run: CollectiveRun, places: typing.Sequence[_Place]) -> NcclLog:
-        """Read the logs of all ranks, and remove them. A pod whose log can't be read has none: its ranks are then not proven."""
+    def _logs(self, run: CollectiveRun, places: typing.Sequence[_Place]) -> KeptLog:
+        """Read the logs of all ranks, and remove them. A pod whose log can't be read, or tells too much, has none: its ranks are then not proven."""
         end = self._clock() + LOGS
         with workers(min(AT_ONCE, len(places))) as pool:
             texts = pool.map(lambda place: self._log(run, place, end), places)
@@ -349,10 +356,10 @@ class CollectivesBench:
                 log = nccl_log.parse_files((place.pod.name, own_lines(text, place.host)) for place, text in zip(places, texts))
             except ParseError:
                 # more than a log of its length can be about: nothing of it is proven
-                return NcclLog()
+                return KeptLog()
         most = _MOST_RANKS * len(places) * self._wanted.gpus_per_node
         ranks = sum(len(communicator.ranks) for communicator in log.communicators)
-        return log if ranks <= most and len(log.processes) <= most else NcclLog()
+        return keep_log(log, self._wanted.gpus_per_node) if ranks <= most and len(log.processes) <= most else KeptLog()
 
     def _log(self, run: CollectiveRun, place: _Place, end: float) -> str:
         """Read the logs in a pod, as far as it gives them until ``end``."""

@@ -8,6 +8,7 @@ leaves such a pod there, so does this: it is treated as a pod of a DaemonSet.
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from .._check.controllers.drain import stops
@@ -15,12 +16,21 @@ from .._check.controllers.sriov_operator import leaves
 from .._model.disruption import ClusterPod
 from .._model.errors import RdmaError
 from .._model.intent import DrainOptions
-from .._observe.kubernetes import ApiError, Clock, Cluster
+from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import core
+from .._parse.kubernetes.foreign import is_mirror_pod
+
+#: pods that a drain takes from one node. Whoever may make a pod may name its node, and kubelets are tested with 2,500
+MOST_PODS = 10_000
 
 
 class NodeFailed(RdmaError):
     """A node that gets no further."""
+
+
+def _may_leave(item: Resource) -> bool:
+    """Whether a drain may take the pod, by its metadata. A kubelet makes any number of mirror pods, of any size, and they stay."""
+    return not is_mirror_pod("Pod", item) and core.controller(item)[0] != "DaemonSet"
 
 
 class Drain:
@@ -78,10 +88,18 @@ class Drain:
     def left(self, name: str) -> typing.List[ClusterPod]:
         """Pods that a drain takes and that still run.
 
-        :raises ApiError: the pods can't be listed
+        :raises ApiError: the pods can't be listed, or one that the drain takes is too large to be read
+        :raises NodeFailed: they are more than ``MOST_PODS``
         """
-        pods = map(core.pod, self._cluster.list("Pod", fields=f"spec.nodeName={name}").items)
-        found = [pod for pod in pods if pod.node == name and leaves(pod, True, "") and not pod.ended]
+        found: typing.List[ClusterPod] = []
+        for item in self._cluster.pages("Pod", fields=f"spec.nodeName={name}", only=_may_leave):
+            pod = core.pod(item)
+            if pod.node == name and leaves(pod, True, "") and not pod.ended:
+                # a pod may have labels of a megabyte, and no drain asks for them
+                found.append(dataclasses.replace(pod, labels={}, requests=()))
+            if len(found) > MOST_PODS:
+                remedy = f"See who makes them (kubectl get pods -A --field-selector spec.nodeName={name}), end them, and run again"
+                raise NodeFailed(f"it is not drained: it has more than {MOST_PODS} pods that a drain takes", remedy)
         first = self._first.setdefault(name, frozenset(pod.uid for pod in found))
         lost = self._lost.setdefault(name, set())
         return [pod for pod in found if pod.uid in first or not pod.tolerates_cordon or pod.controller not in lost]

@@ -169,13 +169,13 @@ class Roller:
         try:
             late = behind(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items))
             away = [node.name for node in late if node.unschedulable]
-            pods = [item for node in away for item in self._cluster.list("Pod", fields=f"spec.nodeName={node}").items]
+            pods = [pod(item) for node in away for item in self._cluster.pages("Pod", fields=f"spec.nodeName={node}")]
             budgets = tuple(map(budget, self._cluster.pages("PodDisruptionBudget"))) if pods else ()
         except ApiError as error:
             if error.status == 0:
                 raise
             return f"{stand}; which node it waits for could not be read: {error.text}"
-        return "; ".join((stand, *waits_for(late, map(pod, pods), budgets)[:_NAMED]))
+        return "; ".join((stand, *waits_for(late, pods, budgets)[:_NAMED]))
 
     def _late(self, config: Resource, pools: typing.Sequence[MachinePool]) -> bool:
         seen = machines.host_config(self._cluster, config)

@@ -23,7 +23,7 @@ from .._model.measuring import NAMESPACE, Refusal
 from .._model.operand import OperandError, operand
 from .._model.profiles import carries_rdma, resource_of
 from .._model.profiles import rails as fabric_rails
-from .._model.text import both_ends
+from .._model.text import both_ends, folded
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus
@@ -52,6 +52,12 @@ PROBE_LIMIT = 30
 _LOOK_PART = 0.2
 #: seconds after which a pod that does not go is looked at: does its node live
 LOST_SECONDS = 15.0
+#: seconds that pods have to go, at most: they get one second to end, and the rest is the work of their node
+GONE_SECONDS = 120.0
+#: seconds between two messages of the wait for pods
+TOLD_SECONDS = 60.0
+#: nodes that such a message names
+_TOLD_NODES = 8
 #: attempts of that look whose connection broke: the node may be lost, and not the API server
 _LOOKS = 3
 #: finalizers of one pod that are named
@@ -71,7 +77,7 @@ class Plan:
     :ivar nodes: names of the nodes
     :ivar rails: which HCA is on which rail. A node that is missing has one rail, of whatever HCA
     :ivar parallel: pairs that are measured at once, at most
-    :ivar pod_seconds: limit of the wait for the pods, and of their removal
+    :ivar pod_seconds: limit of the wait for the pods. Their removal takes as long at most, and ``GONE_SECONDS``
     :ivar run: who owns the pods
     :ivar refused: fabrics on which no pod may measure, by name
     """
@@ -212,6 +218,11 @@ class Pods:
         self._heard: typing.Optional[WatchFeed] = None
         #: pods whose objects were deleted although nothing says that they ended
         self._forced: typing.List[str] = []
+
+    @property
+    def _gone_seconds(self) -> float:
+        """Limit of the removal of pods. A long wait for images is no reason to wait as long for a node that doesn't end its pod."""
+        return min(self._plan.pod_seconds, GONE_SECONDS)
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, ClusterNode]:
@@ -401,7 +412,8 @@ class Pods:
         seen: typing.Dict[str, Resource] = {}
         since: typing.Dict[str, typing.Tuple[str, float]] = {}
         leaving: typing.Dict[str, str] = {}
-        end = self._clock() + self._plan.pod_seconds
+        start = self._clock()
+        end, tell = start + self._plan.pod_seconds, start + TOLD_SECONDS
         feed = self._feed()
         feed.start()
         try:
@@ -416,6 +428,10 @@ class Pods:
                             done[item.name] = (dataclasses.replace(item, error=str(unforeseen(error, "the status of the pod"))), {})
                 if len(done) == len(pods):
                     break
+                if now >= tell:
+                    tell = now + TOLD_SECONDS
+                    late = list(dict.fromkeys(item.node for item in pods if item.name not in done))
+                    self._say(f"{pods[0].fabric}: waits for the pods of {folded(late, _TOLD_NODES)}, {end - now:.0f} s at most")
                 # all that came in the meantime, and then one look: thousands of pods change at the same time
                 change = feed.get(min(5.0, max(0.0, end - now)))
                 while change is not None:
@@ -625,7 +641,7 @@ class Pods:
             if not item["metadata"].get("deletionTimestamp"):
                 metadata = item["metadata"]
                 self._cluster.delete("Pod", metadata["namespace"], metadata["name"], grace_seconds=1, only={"uid": metadata["uid"]})
-        end, look, left = self._clock() + self._plan.pod_seconds, self._clock() + LOST_SECONDS, found
+        end, look, left = self._clock() + self._gone_seconds, self._clock() + LOST_SECONDS, found
         while left and self._clock() < end:
             self._pause(1.0)
             left = self._there()
@@ -639,7 +655,7 @@ class Pods:
         """Delete the object of a pod that does not go, whatever its node says; what is to be told of it."""
         metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
         self._cluster.delete("Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]})
-        seconds = f"{self._plan.pod_seconds:.0f} s"
+        seconds = f"{self._gone_seconds:.0f} s"
         held = _held_by_finalizers(item)
         if held and metadata["uid"] in take_off(self._cluster, NAMESPACE, SELECTOR, lambda found: found["metadata"]["uid"] == metadata["uid"]):
             held = "; its finalizers, which this collection gives to no pod, were taken off"

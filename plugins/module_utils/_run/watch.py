@@ -121,7 +121,7 @@ class WatchFeed:
         try:
             for field in fields:
                 # of a few nodes as many as they have, of many all that there are
-                for item in self._cluster.list("Pod", fields=field).items if field else self._cluster.pages("Pod"):
+                for item in self._cluster.pages("Pod", fields=field):
                     pod = kubernetes.pod(item)
                     if pod.node in found:
                         found[pod.node].append(pod)

@@ -17,6 +17,12 @@ Kind = typing.Literal["one node", "two nodes", "a leaf", "across leaves", "all"]
 Leaves = typing.Mapping[str, typing.Sequence[str]]
 
 
+class UnknownLeaf(str):
+    """A name in the place of a leaf, of nodes whose leaf is not known."""
+
+    __slots__ = ()
+
+
 @dataclasses.dataclass(frozen=True)
 class Group:
     """Nodes that run one test together, over all rails."""
@@ -67,14 +73,15 @@ def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> ty
 def plan_steps(leaves: Leaves) -> typing.Tuple[Step, ...]:
     """Return the steps, from the inside to the outside. One that would be the same as another is left out.
 
-    :param leaves: nodes by leaf, each of one leaf
+    :param leaves: nodes by leaf, each of one leaf. Those of an :class:`UnknownLeaf` take no part in the steps by leaves
     :raises ValueError: a node of two leaves
     """
     nodes = tuple(node for members in leaves.values() for node in members)
     if len(set(nodes)) != len(nodes):
         raise ValueError("a node is of one leaf alone")
-    several = [tuple(members) for members in leaves.values() if len(members) > 1]
-    rows = [tuple(members[place] for members in leaves.values() if place < len(members)) for place in range(max(map(len, leaves.values()), default=0))]
+    known = [tuple(members) for leaf, members in leaves.items() if not isinstance(leaf, UnknownLeaf)]
+    several = [members for members in known if len(members) > 1]
+    rows = [tuple(members[place] for members in known if place < len(members)) for place in range(max(map(len, known), default=0))]
     across = [row for row in rows if len(row) > 1]
     steps = [
         _step("one node", [[(node,) for node in nodes]]),
@@ -84,6 +91,16 @@ def plan_steps(leaves: Leaves) -> typing.Tuple[Step, ...]:
         _step("all", [[nodes] if len(nodes) > 2 else []]),
     ]
     return tuple(step for step in steps if step.rounds)
+
+
+def join_unknown(leaves: Leaves) -> typing.Dict[str, typing.Tuple[str, ...]]:
+    """Return the leaves with the nodes whose leaf is not known at the largest one: alone at a leaf, a slow port could not be told from its uplink."""
+    known = {leaf: tuple(nodes) for leaf, nodes in leaves.items() if not isinstance(leaf, UnknownLeaf)}
+    if not known:
+        return {leaf: tuple(nodes) for leaf, nodes in leaves.items()}
+    largest = max(known, key=lambda leaf: len(known[leaf]))
+    known[largest] += tuple(node for leaf, nodes in leaves.items() if isinstance(leaf, UnknownLeaf) for node in nodes)
+    return known
 
 
 def _step(kind: Kind, turns: typing.Iterable[typing.Iterable[typing.Tuple[str, ...]]]) -> Step:
@@ -131,6 +148,8 @@ class Climb:
         if not rails:
             raise ValueError("a collective over the network needs a rail")
         self._leaves, self._rails = {leaf: tuple(nodes) for leaf, nodes in leaves.items()}, tuple(rails)
+        #: for the halving
+        self._joined = join_unknown(leaves)
         self._kinds = [step.kind for step in plan_steps(leaves)]
         #: by step what is slow in it, rail by rail
         self.named: typing.Dict[Kind, Named] = {}
@@ -203,14 +222,14 @@ class Climb:
             self._confirm()
             return
         suspects = dict.fromkeys(node for turn in self._slow for group in turn for node in group.nodes)
-        self._halving = Halving(self._leaves, self._rails, tuple(suspects), dict.fromkeys(self._rails, tuple(self._fast)))
+        self._halving = Halving(self._joined, self._rails, tuple(suspects), dict.fromkeys(self._rails, tuple(self._fast)))
 
     def _end_halving(self, named: Named) -> None:
         self._halving = None
         if named != Named() and self._step is not None:
             self.named[self._step.kind] = named
             hurt = {leaf for leaf, _rail in (*named.leaves, *named.uplinks)}
-            self._leave_out([*named.nodes, *(node for node, _rail in named.ports), *(node for leaf in hurt for node in self._leaves[leaf])])
+            self._leave_out([*named.nodes, *(node for node, _rail in named.ports), *(node for leaf in hurt for node in self._joined[leaf])])
             self._leave_out(node for _rail, nodes in named.undecided for node in nodes)
         self._confirm()
 

@@ -62,7 +62,8 @@ TABLE: typing.Dict[str, str] = {
         RegistrySources allowed blocked insecure; WorkerConfig classes fields sources""",
     "a user's job and its log, which are linted and shown, and run nothing": """
         Container name path sources requests limits capabilities mounts; NcclChoice function algorithm protocol; NcclCommunicator name; NcclDevice name
-        link reasons; NcclLog versions; NcclRank host bus_id; NcclProcess host version network oob_interface oob_address without_ib environment files
+        link reasons; KeptCommunicator name; KeptProcess host oob_address; KeptRank bus_id;
+        NcclLog versions; NcclRank host bus_id; NcclProcess host version network oob_interface oob_address without_ib environment files
         beside;
         NcclRoute via; NcclTestRank host bus_id model; NcclTestRow type operation; NcclTests collective version library errors lacks;
         NcclTestTransport transports reasons;

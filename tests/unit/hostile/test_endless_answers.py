@@ -34,6 +34,52 @@ def test_an_answer_of_more_bytes_than_any_is_refused(header: str) -> None:
         api.stop()
 
 
+class Through(Configuration):
+    """A client behind a proxy, which is all that it reaches."""
+
+    def __init__(self, port: int, scheme: str) -> None:
+        super().__init__(1)
+        self.host = f"{scheme}://api.example:6443"
+        self.proxy, self.no_proxy, self.proxy_headers = f"http://127.0.0.1:{port}", None, {"proxy-authorization": "Basic dXNlcjpwYXNz"}
+        self.verify_ssl = self.assert_hostname = False
+        self.ssl_ca_cert = self.cert_file = self.key_file = None
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize(
+    ("answer", "seen"),
+    [
+        ("HTTP/1.1 200 OK\r\nX-A: " + "a" * 2 * MOST_ANSWER, f"the answer has more than {MOST_ANSWER} bytes"),
+        ("HTTP/1.1 200 OK\r\n" + "X-A: a\r\n" * MOST_ANSWER, f"the answer has more than {MOST_ANSWER} bytes"),
+        ("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 99999999\r\n\r\n" + "a" * MOST_ANSWER, "failed CONNECT via proxy status: 407"),
+        ("HTTP/1.1 ²00 OK\r\n\r\n", "failed CONNECT via proxy status: none"),
+        ("a\n\n", "failed CONNECT via proxy status: none"),
+        ("HTTP/1.1 200 OK\r\n", "the proxy ended the connection"),
+    ],
+    ids=["line", "lines", "refusal", "status", "no HTTP", "end"],
+)
+def test_the_answer_of_a_proxy_has_the_same_limit(scheme: str, answer: str, seen: str) -> None:
+    proxy = Server(answer)
+    try:
+        with pytest.raises(Refused, match=f"no connection: {seen}"):
+            Way(Through(proxy.port, scheme), ()).open("/api/v1/namespaces/n/pods/p/exec", [("command", "x")], 5.0)
+    finally:
+        proxy.stop()
+    head = b"CONNECT api.example:6443 HTTP/1.1\r\nHost: api.example:6443\r\nProxy-Authorization: Basic dXNlcjpwYXNz\r\n\r\n"
+    assert proxy.asked == [head], "no token goes to the proxy"
+
+
+def test_a_proxy_that_drips_ends_with_the_time_of_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100_000))
+    monkeypatch.setattr(channels, "time", types.SimpleNamespace(monotonic=lambda: float(next(clock))))
+    proxy = Server(f"HTTP/1.1 200 OK\r\nX-A: {'a' * 1000}\r\n\r\n")
+    try:
+        with pytest.raises(Refused, match="no answer from the API server within 50 s"):
+            Way(Through(proxy.port, "https"), ()).open("/exec", [("command", "x")], 50.0)
+    finally:
+        proxy.stop()
+
+
 def test_an_answer_that_drips_ends_with_the_time_of_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(100_000))
     monkeypatch.setattr(channels, "time", types.SimpleNamespace(monotonic=lambda: float(next(clock))))

@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe import srio
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import kept_release
-from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
+from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY, RESOURCES
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -33,7 +33,7 @@ MODULES = ("kubernetes.core.helm", "kubernetes.core.helm_info")
 ANOTHER = "https://another.example:6443"
 RUN = "20260102T030405Z-aaaaaa"
 STAYS = {"subject": "Helm release ops/x", "why": "whose it is is not proven", "remedy": "helm uninstall -n ops x"}
-DOES = ("list", "show", "upgrade", "uninstall", "rollback")
+DOES = ("list", "show", "template", "upgrade", "uninstall", "rollback")
 #: that Helm reads above its kubeconfig [helm.sh/docs/helm/helm, environment variables]
 VARIABLES = (
     *("HELM_KUBEAPISERVER", "HELM_KUBEASGROUPS", "HELM_KUBEASUSER", "HELM_KUBECAFILE", "HELM_KUBECONTEXT"),
@@ -43,7 +43,7 @@ HELM = """#!{python}
 import json, os, sys
 said = {{name: text for name, text in os.environ.items() if name.startswith("HELM_KUBE")}}
 arguments = sys.argv[1:]
-path = arguments[arguments.index("--kubeconfig") + 1] if "--kubeconfig" in arguments else os.environ.get("KUBECONFIG", "")
+path = arguments[arguments.index("--kubeconfig") + 1] if "--kubeconfig" in arguments else os.environ.get("KUBECONFIG", os.devnull)
 with open(path) as file:
     content = file.read()
 what = next(word for word in arguments if not word.startswith("-"))
@@ -56,10 +56,13 @@ answers = {{
     "list": json.dumps(release),
     "get": "{{}}",
     "show": "name: sriov-network-operator-chart\\nversion: 1.6.0",
+    "plugin": "NAME\\tVERSION\\tDESCRIPTION",
+    "template": "---\\n# Source: c/templates/a.yaml\\nkind: CustomResourceDefinition\\nmetadata: {{name: a}}",
 }}
 print(answers.get(what, ""))
 """
 RELEASE = {"name": "x", "namespace": "ops", "revision": "3", "status": "deployed", "chart": "sriov-network-operator-chart-1.6.0", "app_version": "1"}
+OLDER = {**RELEASE, "chart": "sriov-network-operator-chart-1.5.0"}
 
 
 def tasks_of(path: pathlib.Path) -> typing.Iterator[typing.Mapping[str, typing.Any]]:
@@ -105,7 +108,7 @@ class Leases(FakeApi):
         self.serve("Lease", [], "default")
 
     def object(self, path: str) -> typing.Optional[Resource]:
-        return DISCOVERY.get(path) or super().object(path)
+        return {**DISCOVERY, "/api/v1": RESOURCES}.get(path) or super().object(path)
 
 
 @pytest.fixture(name="leases")
@@ -121,13 +124,14 @@ def _leases() -> typing.Iterator[Leases]:
     ("role", "part", "release", "stays", "asked", "holds"),
     [
         ("operators", "release", [], {}, ["list", "show", "upgrade"], True),
+        ("operators", "release", [OLDER], {}, ["list", "template", "show", "upgrade"], True),
         ("operators", "release", [], {}, ["list"], False),
         ("teardown", "operator", [RELEASE], {}, ["list", "uninstall"], True),
         ("teardown", "operator", [RELEASE], {}, [], False),
         ("teardown", "operator", [RELEASE], STAYS, ["list"], True),
         ("teardown", "operator", [], STAYS, ["list"], True),
     ],
-    ids=["install", "install without the Lease", "ours", "ours without the Lease", "not ours", "none"],
+    ids=["install", "upgrade", "install without the Lease", "ours", "ours without the Lease", "not ours", "none"],
 )
 def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_ours(
     tmp_path: pathlib.Path, leases: Leases, role: str, part: str, release: typing.Any, stays: typing.Mapping[str, str], asked: typing.List[str], holds: bool
@@ -163,7 +167,9 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
         "tasks": [*hold, {"ansible.builtin.include_role": {"name": f"linerate.rdma.{role}", "tasks_from": part}}],
     }
     (tmp_path / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
-    secret = {"K8S_AUTH_HOST": ANOTHER, "K8S_AUTH_API_KEY": "another", "KUBECONFIG": str(theirs)}
+    # an upgrade asks the API server for its version, and this way leads to the played one
+    host = leases.url if release == [OLDER] else ANOTHER
+    secret = {"K8S_AUTH_HOST": host, "K8S_AUTH_API_KEY": "another", "KUBECONFIG": str(theirs)}
     environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": COLLECTIONS, "HOME": str(tmp_path), **dict.fromkeys(VARIABLES, ANOTHER), **secret}
     given = json.dumps({**variables, "ansible_python_interpreter": sys.executable})
     command = [PLAYBOOK, "-i", "localhost,", "-c", "local", "-e", given, str(tmp_path / "play.yml")]
@@ -174,7 +180,8 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
     # the judgement of the teardown tells it
     assert facts.value("release_kept") == ({"stays": [STAYS]} if stays and release else None)
     for call in calls:
-        assert "ours.example" in call["kubeconfig"] and not any(call["said"].values()), call
+        # the definitions of a chart are read without a cluster
+        assert ("ours.example" in call["kubeconfig"] or (call["what"] == "template" and not call["kubeconfig"])) and not any(call["said"].values()), call
         assert ANOTHER not in str(call["arguments"])
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 import pathlib
@@ -11,8 +12,10 @@ import time
 import tracemalloc
 import typing
 
+import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job import channels
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, objects_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import check
@@ -31,9 +34,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import N
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_files
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import networks
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_files
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_claims import read_slice
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.tests.unit.check import job_world
 from ansible_collections.linerate.rdma.tests.unit.check import test_training as training
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
@@ -185,6 +190,60 @@ def test_many_files_that_speak_for_one_process_are_named_in_few_words() -> None:
     assert max(len(process.files) for process in log.processes) == 20 and max(len(process.beside) for process in log.processes) == 20
 
 
+def made_up(number: int, host: str = "job-worker-1", ranks: int = 4096) -> str:
+    """What a pod writes to have many findings on itself: communicators of which it is in each one rank, by one channel."""
+    head = "{host}:1:77 [0] NCCL INFO "
+    lines = (
+        f"{head.format(host=host.format(item))}{text}\n"
+        for item in range(number)
+        for text in (
+            f"comm 0x{item:x} rank {item % ranks} nranks 5000 cudaDev 0 busId 1 commId 0x{item:x} - Init START",
+            f"Channel 00/0 : {item % ranks}[0] -> 4999[0] [send] via NET/IB/0/GDRDMA",
+        )
+    )
+    return "".join(lines)
+
+
+def test_communicators_that_one_pod_makes_up_are_one_finding_that_names_it() -> None:
+    """64,000 of them were 256,003 findings, of which the publisher took 1.1 GiB."""
+    job, pods = Job(hosts=2, hcas=tuple(training.FUNCTIONS)), tuple(training.pod(*place) for place in training.ETHERNET)
+    first, second = of_host(job, 0), of_host(job, 1)
+    honest = check(training.intent(), training.facts(log=parsed(first, second), pods=pods))
+    assert judge(honest).open
+    for texts, source in (((first, second + made_up(5000)), "1.log"), ((first + second + made_up(5000),), "job-worker-1")):
+        found = check(training.intent(), training.facts(log=parsed(*texts), pods=pods))
+        assert not judge(found).open and len(found) <= len(honest) + 1
+        (forged,) = [item for item in found if item.subject == source and item.check == "training.ranks"]
+        assert forged.status == UNKNOWN and int(forged.measured.split()[0]) > 5000
+        # what the other pod wrote is judged
+        assert {item.subject for item in found if item.check == "training.channels" and item.status == PASS} == {"job-worker-0 rank 0", "job-worker-0 rank 1"}
+    # many hosts in the name of which one pod writes: where it has a file of its own, this is named
+    found = check(training.intent(), training.facts(log=parsed(first, second + made_up(5000, "evil-{}")), pods=pods))
+    assert not judge(found).open and len(found) <= len(honest) + 1 and "1.log" in {item.subject for item in found}
+
+
+def test_findings_beyond_a_limit_are_counted_by_their_check_and_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one file with all ranks it is not known which pod writes: made-up hosts fill neither the record nor hide what failed."""
+    monkeypatch.setattr(channels, "MOST_FINDINGS", 50)
+    job, slow = Job(hosts=30, gpus=1, channels=1), of_host(Job(hosts=30, gpus=1, channels=1, network="Socket"), 0)
+    honest = of_host(job, *range(30))
+    log = parsed(honest)
+    found = judge_log(log, None, False)
+    assert judge(found).open and len(found) <= 50 + 6
+    counted = {item.check: int(item.measured.split()[0]) for item in found if item.subject == "further findings"}
+    named = collections.Counter(item.check for item in found if item.subject != "further findings")
+    assert {check: named[check] + counted.get(check, 0) for check in ("training.channels", "training.transport")} == {
+        "training.channels": 30,
+        "training.transport": 30,
+    }
+    flooded = judge_log(parsed(honest + made_up(500, "evil-{}")), None, False)
+    assert not judge(flooded).open and len(flooded) <= 3 * 50 + 12
+    assert UNKNOWN in {item.status for item in flooded if item.subject == "further findings"}
+    # what fails is named, whatever else is unknown
+    failed = judge_log(parsed(honest.replace(of_host(job, 0), "") + made_up(500, "evil-{}") + slow), None, False)
+    assert [item.subject.split()[0] for item in failed if item.status == FAIL and item.check == "training.transport"] == ["job-worker-0"]
+
+
 # objects
 
 NAD, CLAIM, TEMPLATE = "NetworkAttachmentDefinition", "ResourceClaim", "ResourceClaimTemplate"
@@ -244,6 +303,79 @@ def test_of_the_objects_of_tenants_those_alone_are_kept_that_the_job_names() -> 
         assert tracemalloc.get_traced_memory()[0] < 1_000_000 and kept.errors == ()
     finally:
         tracemalloc.stop()
+
+
+def broken(number: int, **more: typing.Any) -> typing.List[Made]:
+    """Objects that are of no form of theirs: a DeviceClass with an endless selector, a PersistentVolumeClaim whose modes are a text."""
+    spec = {"accessModes": "x" * 100_000, "selectors": [{"cel": {"expression": "x" * 100_000}}]}
+    return [{"metadata": {"name": f"{place:05d}", **more}, "spec": spec} for place in range(number)]
+
+
+def test_an_object_that_is_not_of_its_form_is_an_error_by_its_name_and_hides_no_other() -> None:
+    good = {"metadata": {"name": "good", "namespace": "training"}, "spec": {"accessModes": ["ReadWriteMany"]}, "status": {"phase": "Bound"}}
+    claims = [*broken(3, namespace="training"), good]
+    classes = [*broken(20_000), {"metadata": {"name": "nic"}, "spec": {}}]
+    found = observe(typing.cast(Cluster, Tenants(0, PersistentVolumeClaim=claims, DeviceClass=classes)), ["training"], [], {}, JobObjects())
+    assert [item.name for item in found.claims] == ["training/good"]
+    assert [item.name for item in found.device_classes or ()] == ["nic"]
+    assert [text.partition(":")[0] for text in found.errors] == [f"PersistentVolumeClaim 0000{place} in namespace training" for place in range(3)]
+    assert [text.partition(":")[0] for text in found.device_errors[:5]] == [f"DeviceClass 0000{place}" for place in range(5)]
+    assert found.device_errors[5:] == ("19995 more of DeviceClass that can't be read",)
+    assert all(len(text) < 400 for text in (*found.errors, *found.device_errors))
+
+
+def with_networks(name: str, interfaces: typing.Sequence[str], device: str = "mlx5_6", requested: str = "a") -> Made:
+    """A pod that runs, as whoever may make pods marks it as one of the job."""
+    entries = [{"name": "training/a", "interface": text, "device-info": {"pci": {"rdma-device": device}}} for text in interfaces]
+    annotations = {"k8s.v1.cni.cncf.io/networks": requested, "k8s.v1.cni.cncf.io/network-status": json.dumps(entries)}
+    labels = {"training.kubeflow.org/job-name": "train"}
+    return {"metadata": {"name": name, "namespace": "training", "labels": labels, "annotations": annotations}, "status": {"phase": "Running"}}
+
+
+def test_a_pod_with_more_networks_or_devices_than_any_is_an_error_by_its_name() -> None:
+    pods = [
+        with_networks("good", ["net1", "net2"]),
+        with_networks("many", [f"net{number}" for number in range(257)]),
+        with_networks("devices", ["net1"], ",".join(f"mlx5_{number}" for number in range(257))),
+        with_networks("long", ["n" * 16]),
+        with_networks("odd", ["net1"], "a b"),
+        with_networks("most", [f"net{number}" for number in range(256)]),
+    ]
+    found = observe(typing.cast(Cluster, Tenants(0, Pod=pods)), ["training"], [("training", "train")], {}, JobObjects())
+    assert [(item.name, len(item.interfaces), len(item.devices)) for item in found.pods] == [("good", 2, 2), ("most", 256, 256)]
+    assert [text.partition(" in ")[0] for text in found.errors] == ["Pod many", "Pod devices", "Pod long", "Pod odd"]
+
+
+def test_of_more_pods_than_any_job_has_the_others_are_counted() -> None:
+    pods = [with_networks(f"p{number}", [f"net{place}" for place in range(256)]) for number in range(400)]
+    found = observe(typing.cast(Cluster, Tenants(0, Pod=pods)), ["training"], [("training", "train")], {}, JobObjects())
+    assert len(found.pods) == 100_000 // 513
+    assert found.errors == ("206 of the 400 pods that are marked as those of the jobs: no more are looked at",)
+
+
+def test_a_template_that_asks_for_more_networks_than_any_is_refused() -> None:
+    for many in (",".join(["a"] * 257), json.dumps([{"name": "a"}] * 257), ",".join(["a"] * 200_000)):
+        with pytest.raises(ResourceError, match=r"annotation k8s.v1.cni.cncf.io/networks has \d+ networks; 256 are the most"):
+            networks(many, "training", "the pod")
+    assert len(networks(",".join(["a"] * 256), "training", "the pod")) == 256
+    with pytest.raises(ResourceError, match="is not of the form"):
+        networks("a,,b", "training", "the pod")
+
+
+def test_a_claim_beside_objects_that_are_not_of_their_form() -> None:
+    """Who may write one closes the gate of no job by it; and what lacks may be that one."""
+    (job,) = job_world.objects()
+    for replica in job["spec"]["pytorchReplicaSpecs"].values():
+        replica["template"]["spec"]["resourceClaims"] = [{"name": "nics", "resourceClaimTemplateName": "nics"}]
+        replica["template"]["spec"]["containers"][0]["resources"]["claims"] = [{"name": "nics"}]
+    claim = DeviceClaim("training/nics", True, (DeviceRequest("all", (DeviceWay("dra.net", 1),)),))
+    said = ("DeviceClass other: selectors is no list of mappings",)
+    for classes, without, beside in (((DeviceClass("dra.net"),), {PASS}, {WARN}), ((), {FAIL}, {UNKNOWN, WARN})):
+        world = dataclasses.replace(job_world.WORLD, device_claims=(claim,), device_classes=classes, device_slices=())
+        for errors, expected in (((), without), (said, beside)):
+            findings = [item for item in lint([job], [], dataclasses.replace(world, device_errors=errors)) if item.check == "job.device_claims"]
+            assert {item.status for item in findings} == expected
+            assert any(said[0] in item.why for item in findings) == bool(errors)
 
 
 def test_a_resource_that_only_attachments_of_others_need_is_still_one_of_a_network() -> None:

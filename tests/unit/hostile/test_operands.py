@@ -247,7 +247,7 @@ def test_helm_of_the_role_gets_no_secrets_of_ours() -> None:
     role = PLUGINS.parent / "roles" / "operators"
     tasks = yaml.safe_load((role / "tasks" / "release.yml").read_text(encoding="utf-8"))
     running = [task for task in tasks if {"ansible.builtin.command", "kubernetes.core.helm", "kubernetes.core.helm_info"} & set(task)]
-    assert len(running) == 4 and {task.get("environment") for task in running} == {"{{ operators_helm_environment }}"}
+    assert len(running) == 3 and {task.get("environment") for task in running} == {"{{ operators_helm_environment }}"}
     emptied = yaml.safe_load((role / "vars" / "main.yml").read_text(encoding="utf-8"))["operators_helm_environment"]
     secrets = {*BMC_ENVIRONMENT.values(), ENVIRONMENT, *LOGIN_ENVIRONMENT.values()}
     # what leads Helm to another cluster is held in test_helm.py

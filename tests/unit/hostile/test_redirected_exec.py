@@ -39,7 +39,8 @@ class Server:
 
 
 class Configuration:
-    proxy = proxy_headers = None
+    proxy: typing.Any = None
+    proxy_headers: typing.Any = None
 
     def __init__(self, port: int) -> None:
         self.host = f"http://127.0.0.1:{port}"

@@ -81,14 +81,14 @@ def test_a_pod_that_was_made_again_elsewhere_is_not_evicted_there(world: World) 
     """The pod of a StatefulSet has the same name again."""
     cluster = FakeApi.client(world.url)
     world.add("db-0", "worker-1", owner="StatefulSet", uid="old")
-    original = cluster.list
+    original = cluster.pages
 
     def reborn(kind: str, *arguments: typing.Any, **more: typing.Any) -> typing.Any:
-        found = original(kind, *arguments, **more)
+        found = list(original(kind, *arguments, **more))
         world.add("db-0", "worker-2", owner="StatefulSet", uid="new")
-        return found
+        return iter(found)
 
-    cluster.list = reborn  # type: ignore[method-assign, assignment]
+    cluster.pages = reborn  # type: ignore[method-assign]
     did: typing.List[str] = []
     Drain(cluster, lambda: world.now, lambda: world.pause(5), lambda _line: None, 60, DrainOptions()).work("worker-1", did)
     left = world.pod("db-0")

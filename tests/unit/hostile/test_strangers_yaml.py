@@ -62,6 +62,42 @@ def test_aliases_of_a_file_that_repeats_itself_are_taken() -> None:
     assert read_documents(text, MOST_FILE)[0] == {"x": {"a": 1, "b": [2]}, "y": {"a": 1, "b": {"a": 1, "b": [2]}}}
 
 
+PRIME = 2**61 - 1
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        lambda number: str(number * PRIME),
+        lambda number: f"-0x{number * PRIME:x}",
+        lambda number: f"!!int '{number * PRIME}'",
+        lambda number: f"? !!int {{=: {number * PRIME}}}\n",
+        lambda number: f"? !!float {{=: .nan, {number}: x}}\n",
+    ],
+    ids=["decimal", "hexadecimal", "tag", "number in a mapping", "no number in a mapping"],
+)
+@pytest.mark.usefixtures("_each_loader")
+def test_keys_that_share_one_hash_cost_no_more_than_others(key: typing.Callable[[int], str]) -> None:
+    text, begin = "".join(f"{key(number)}: 1\n" for number in range(1, 20_001)), time.process_time()
+    try:
+        (found,) = read_documents(text)
+    except RdmaError as error:
+        assert "a list or a mapping as a key" in str(error)
+    else:
+        assert len(found) == 20_000 and {type(name) for name in found} == {str}
+    assert time.process_time() - begin < 20
+
+
+@pytest.mark.usefixtures("_each_loader")
+def test_a_key_is_the_text_that_is_written_there() -> None:
+    text = "{8080: &a 1, on: 2, 1.5: 3, ~: 4, 2001-01-01: 5, !!binary eA==: 6, *a : 7, <<: {9: 8}, !!set {10}: 0}"
+    with pytest.raises(RdmaError, match="a list or a mapping as a key"):
+        read_documents(text)
+    text = text.replace(", !!set {10}: 0", ", x: !!set {10}, y: *a")
+    expected = {"8080": 1, "on": 2, "1.5": 3, "~": 4, "2001-01-01": 5, "eA==": 6, "1": 7, "9": 8, "x": {"10"}, "y": 1}
+    assert read_documents(text) == [expected]
+
+
 @pytest.mark.parametrize(
     ("text", "seen"),
     [

@@ -10,10 +10,13 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import DrainOptions
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.foreign import Kept, objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import PAGE, ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
+from ansible_collections.linerate.rdma.plugins.module_utils._run import drain
+from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import Drain, NodeFailed
 
 #: variables of a Deployment
 LARGE, SMALL = 2_000, 2
@@ -57,7 +60,7 @@ class Server:
         spec = b',"spec":{"template":{"spec":{"containers":[{"name":"c","env":[' + env + b"]}]}}}" if whole else b""
         return b'{"metadata":{"name":"d%d","namespace":"tenant"}' % place + spec + b"}"
 
-    def request(self, _method: str, _path: str, body: None, **options: typing.Any) -> Answer:
+    def request(self, _method: str, _path: str, body: typing.Any, **options: typing.Any) -> Answer:
         query = dict(options["query_params"])
         whole = "Accept" not in options["header_params"]
         self.metadata += not whole
@@ -125,7 +128,7 @@ class Namespace(Server):
         finalizers = b",".join([b'"a/b"'] * entries)
         return b'{"metadata":{"name":"d%d","uid":"u%d","ownerReferences":[%s],"finalizers":[%s]}}' % (place, place, references, finalizers)
 
-    def request(self, _method: str, _path: str, body: None, **options: typing.Any) -> Answer:
+    def request(self, _method: str, _path: str, body: typing.Any, **options: typing.Any) -> Answer:
         if _path == "/apis":
             return Answer(b'{"groups":[]}')
         if _path == "/api/v1":
@@ -227,3 +230,73 @@ def test_a_list_is_held_up_to_so_many_bytes_also_where_they_are_few_values(monke
     with pytest.raises(ApiError, match="all objects have more than 100000 bytes; those from Deployment d0 on are not read"):
         Cluster(Whole(body)).list("Deployment")
     assert len(Cluster(Whole(body)).list("Deployment", only=lambda item: item["metadata"]["name"] != "d2").items) == 3
+
+
+class Node(Server):
+    """The pods of one node. Those of ``mirrors`` its kubelet has made.
+
+    :ivar evicted: pods that were asked to go, and have ended
+    """
+
+    def __init__(self, entries: typing.Sequence[int], mirrors: typing.Container[int] = ()) -> None:
+        super().__init__(entries)
+        self.mirrors = mirrors
+        self.evicted: typing.List[int] = []
+
+    def _text(self, place: int, entries: int, whole: bool) -> bytes:  # type: ignore[override]
+        mark = {"kubernetes.io/config.mirror": "x"} if place in self.mirrors else {}
+        owners = [{"kind": "ReplicaSet", "name": "r", "uid": f"{place:08}-0000-0000-0000-000000000000", "controller": True}]
+        labels = {f"l{number}": "x" for number in range(entries)} if whole else {}
+        metadata = {"name": f"p{place}", "namespace": "tenant", "uid": f"{place:08}-0000-0000-0000-000000000001", "annotations": mark, "labels": labels}
+        spec = {"spec": {"nodeName": "worker-1", "containers": []}, "status": {"phase": "Succeeded" if place in self.evicted else "Running"}} if whole else {}
+        return json.dumps({"metadata": {**metadata, "ownerReferences": owners}, **spec}).encode()
+
+    def request(self, _method: str, _path: str, body: typing.Any, **options: typing.Any) -> Answer:
+        if _method == "post":
+            self.evicted.append(int(body["metadata"]["name"][1:]))
+            return Answer(b"{}")
+        assert _path == "/api/v1/pods" and ("fieldSelector", "spec.nodeName=worker-1") in options["query_params"]
+        # a server may tell fewer than it is asked for
+        query = [(name, str(min(20, int(value))) if name == "limit" else value) for name, value in options["query_params"]]
+        return super().request(_method, _path, None, **{**options, "query_params": query})
+
+
+def drain_of(node: Node) -> Drain:
+    clock = iter(range(10_000))
+    return Drain(Cluster(node), lambda: float(next(clock)), lambda: None, lambda _line: None, 600, DrainOptions())
+
+
+def test_the_pods_of_a_node_are_never_held_together() -> None:
+    node = Node([LARGE] * 300)
+    tracemalloc.start()
+    try:
+        left = drain_of(node).left("worker-1")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [pod.name for pod in left] == [f"p{number}" for number in range(300)]
+    # all of them at once, or their labels alone, are more than 20 MiB
+    assert peak < 12 * MIB
+
+
+def test_a_pod_that_is_too_large_to_be_read_stops_the_drain_by_its_name() -> None:
+    node, did = Node([SMALL, 30_000, SMALL]), typing.cast(typing.List[str], [])
+    with pytest.raises(ApiError, match="not read: Pod p1 in namespace tenant") as caught:
+        drain_of(node).work("worker-1", did)
+    assert caught.value.remedy and (node.evicted, did) == ([], [])
+
+
+def test_mirror_pods_of_any_size_and_number_stop_no_drain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain, "MOST_PODS", 3)
+    node, did = Node([SMALL, *[30_000] * 2, *[SMALL] * 20], range(1, 23)), typing.cast(typing.List[str], [])
+    drain_of(node).work("worker-1", did)
+    assert (node.evicted, did) == ([0], ["1 pods evicted"])
+
+
+def test_more_pods_than_a_node_has_stop_its_drain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain, "MOST_PODS", 3)
+    node = Node([SMALL] * 4)
+    with pytest.raises(NodeFailed, match="more than 3 pods that a drain takes") as caught:
+        drain_of(node).work("worker-1", [])
+    assert "spec.nodeName=worker-1" in caught.value.remedy and node.evicted == []
+    drain_of(Node([SMALL] * 3)).left("worker-1")

@@ -120,3 +120,12 @@ def test_a_tenants_workloads_are_neither_multus_nor_the_operator_of_sriov() -> N
     # without RBAC each counts
     found = sriov_operator.observe(typing.cast(Cluster, Api(Deployment=deployments, DaemonSet=daemons)))
     assert len(found.installations) == len(found.multus) == 2
+
+
+def test_a_deployment_that_is_not_of_its_form_hides_no_operator() -> None:
+    odd = kueue("a-tenant")
+    odd["spec"]["template"]["spec"]["containers"] = "none"
+    world = Api(Deployment=[odd, kueue("kueue-system")], ClusterRoleBinding=[{"metadata": {"name": "odd"}, "subjects": "none"}, OURS])
+    assert homes(world) == [["kueue-system"], ["kueue-system"]]
+    errors = jobs.observe_stack(typing.cast(Cluster, world), []).errors
+    assert [text.partition(":")[0] for text in errors] == ["Deployment kueue-controller-manager in namespace a-tenant", "ClusterRoleBinding odd"]

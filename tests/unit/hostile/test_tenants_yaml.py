@@ -75,3 +75,9 @@ def test_what_is_refused_says_why() -> None:
         read_yaml("a: &a [1]\nb: *a\n")
     with pytest.raises(RdmaError, match="at most"):
         read_yaml("#" * (MOST_YAML + 1))
+
+
+def test_a_key_is_text() -> None:
+    assert read_yaml("{1: a, on: b, .nan: c}") == {"1": "a", "on": "b", ".nan": "c"}
+    with pytest.raises(RdmaError, match="a list or a mapping as a key"):
+        read_yaml("? !!int {=: 5}\n: a\n")

@@ -39,7 +39,8 @@ TABLE: typing.Dict[str, str] = {
     "a user's job and its log, about which the stage is: the parser holds it to a budget of what it keeps": """
         NcclChoice size_bytes channels; NcclCommunicator ranks; NcclDevice index port rail reasons; NcclLog versions processes communicators problems lines
         nccl_lines torn untold; NcclProblem hosts count line; NcclProcess pid devices environment choices mtus gid_indexes files beside; NcclRank rank pid gpu
-        channels point_to_point_channels trees rings nodes routes unseen unanswered; NcclRoute device connection proxy channels lines; TrainingPod functions""",
+        channels point_to_point_channels trees rings nodes routes unseen unanswered; NcclRoute device connection proxy channels lines; TrainingPod functions;
+        KeptCommunicator ranks; KeptLog rank_kinds processes communicators; KeptProcess pid; KeptRank rank gpu""",
     "what a program of nccl-tests printed in pods of the collection: the parser holds it to lines, ranks and rows": """
         NcclTestFigure time_us algorithm_gbs bus_gbs wrong largest_error; NcclTestRank rank group pid gpu; NcclTestRow size_bytes count root;
         NcclTests ranks announced rows unfinished out_of_bounds average_bus_gbs errors torn lacks; NcclTestTransport transports reasons""",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import concurrent.futures
+import contextlib
 import hashlib
 import pathlib
 import select
@@ -390,7 +391,9 @@ def test_a_silent_connection_is_kept_open_by_pings(server: ExecServer, monkeypat
     assert server.pinged.is_set()
 
 
-def test_through_a_proxy() -> None:
+@contextlib.contextmanager
+def proxy_to(server: ExecServer) -> typing.Iterator[typing.Tuple[str, typing.List[bytes]]]:
+    """A proxy for one connection: its address, and what it was asked."""
     asked: typing.List[bytes] = []
 
     def serve(listener: socket.socket, target: int) -> None:
@@ -407,12 +410,31 @@ def test_through_a_proxy() -> None:
                         return
                     sockets[ready].sendall(data)
 
-    with ExecServer() as server, socket.create_server(("127.0.0.1", 0)) as listener:
-        port = int(server.url.rpartition(":")[2])
-        threading.Thread(target=serve, args=(listener, port), daemon=True).start()
-        proxy = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener, int(server.url.rpartition(":")[2])), daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", asked
+
+
+def test_through_a_proxy() -> None:
+    with ExecServer() as server, proxy_to(server) as (proxy, asked):
         assert run(cluster(server.url, proxy=proxy, no_proxy="example.com"), pod(), ["cat"], b"far").stdout == b"far"
-        assert asked[0].startswith(f"CONNECT 127.0.0.1:{port} ".encode())
+        assert asked[0].startswith(f"CONNECT {server.url.rpartition('/')[2]} ".encode())
+
+
+def test_through_a_proxy_over_tls_of_the_server(tmp_path: pathlib.Path) -> None:
+    pki = Pki(tmp_path, "")
+    pki.identity("server", "server", hosts=["api.example"])
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(pki.path("server.crt"), pki.path("server.key"))
+    known = {"ssl_ca_cert": str(pki.path("ca.crt")), "api_key": {"authorization": "Bearer token"}}
+    with ExecServer(tls=tls) as server:
+        with proxy_to(server) as (proxy, asked):
+            there = cluster(server.url, proxy=proxy, tls_server_name="api.example", **known)
+            assert run(there, pod(), ["cat"], SIX_MB) == Answer(0, SIX_MB, b"")
+            assert b"token" not in asked[0]
+        # the proxy is no authority on who the server is
+        with proxy_to(server) as (proxy, _asked), pytest.raises(ApiError, match="The server is not the one that the kubeconfig trusts"):
+            run(cluster(server.url, proxy=proxy, **known), pod(), ["true"])
 
 
 def test_a_shell_over_a_real_websocket(server: ExecServer) -> None:

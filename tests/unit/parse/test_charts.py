@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
+import re
 import typing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.filter.charts import chart_definitions
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.stack import controller
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.charts import definitions_text, olm_examples
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
@@ -53,9 +53,12 @@ kind: Deployment
 
 
 def test_only_what_helm_does_not_upgrade_itself() -> None:
-    names = [item["metadata"]["name"] for item in chart_definitions(PRINTED)]
-    assert names == ["nicclusterpolicies.mellanox.com", "second.mellanox.com", "a.sub.example"]
-    assert chart_definitions("") == []
+    text = definitions_text(PRINTED)
+    assert re.findall(r"name: (.*)", text) == [f"{name}.mellanox.com" for name in ("nicclusterpolicies", "second")] + [
+        "a.sub.example",
+        "network-attachment-definitions.k8s.cni.cncf.io",
+    ]
+    assert definitions_text("") == ""
 
 
 def test_truncated_at_any_place_nothing_of_a_template_is_taken() -> None:

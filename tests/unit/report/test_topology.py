@@ -115,6 +115,7 @@ def test_fabric_without_a_switch_has_its_nodes() -> None:
         ("my-worker-1", "worker-1", False),
         ("leaf [a]", "[a]", True),
         ("anything", "", False),
+        (" - ", "-", False),
     ],
 )
 def test_names_are_found_as_a_whole(subject: str, name: str, expected: bool) -> None:

@@ -10,12 +10,14 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives import check as collectives_check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import Ground
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import MOST_HCAS, CollectivesFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -26,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives import AGENT_LIMIT, host_name
 from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import LOGS, LOOK, SHORT, CollectivesBench, own_lines, unstarted
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
-from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, COLLECTIVES, FABRIC, Mpirun, NcclApi, functions_of
+from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, COLLECTIVES, DEVICES, FABRIC, Mpirun, NcclApi, functions_of
 
 from .test_pairs import Clock
 
@@ -94,6 +96,40 @@ def test_each_daemon_runs_in_the_pod_of_its_host_and_each_log_is_removed() -> No
     started = {pod for pod, _words in api.executed}
     assert started == {"linerate-collectives-compute-b", "linerate-collectives-compute-c", "linerate-collectives-compute-d"}
     assert len(api.removed_logs) == 4 + 2 * 2 + 4 and len(set(api.removed_logs)) == 7
+
+
+@pytest.mark.parametrize("leaf_of_h", ["", "leaf-0"])
+def test_a_node_whose_leaf_is_not_known_takes_the_steps_by_leaves_from_no_other_node(monkeypatch: pytest.MonkeyPatch, leaf_of_h: str) -> None:
+    """A GUID that no switch has made of all nodes one group, without a word."""
+    nodes = tuple("abcdefgh")
+    leaves = {**{node: f"leaf-{place // 4}" for place, node in enumerate(nodes)}, "h": leaf_of_h}
+    # a switch may have any name
+    leaves = {node: leaf.replace("leaf-1", "leaf of h not known") for node, leaf in leaves.items()}
+    seen = {(node, device): Place(node, device, rail, leaf) for node, leaf in leaves.items() for rail, device in enumerate(DEVICES)}
+    monkeypatch.setattr(collectives_check, "places", lambda membership, topologies: seen)
+    facts, _lines, findings = run(NcclApi(nodes))
+    by_leaves = [run.nodes for run in facts.runs if run.kind in ("a leaf", "across leaves")]
+    assert ("e", "f", "g") in by_leaves and ("a", "e") in by_leaves and {node for run in facts.runs for node in run.nodes} == set(nodes)
+    assert facts.runs[-1].kind == "all" and set(facts.runs[-1].nodes) == set(nodes)
+    if leaf_of_h:
+        assert bad(findings) == set()
+    else:
+        assert all("h" not in names for names in by_leaves)
+        (found,) = [item for item in findings if item.status != PASS]
+        assert (found.check, found.status, found.subject) == ("collectives.steps", UNKNOWN, "compute h") and "stage fabric" in found.remedy
+
+
+def test_a_slow_port_whose_leaf_is_not_known_is_named_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its node runs with that of another leaf, which is left out of no step for it."""
+    nodes = tuple("abcdefgh")
+    seen = {(node, "mlx5_0"): Place(node, "mlx5_0", 0, f"leaf-{place // 4}") for place, node in enumerate(nodes)}
+    both = {**seen, **{(node, "mlx5_1"): dataclasses.replace(place, hca="mlx5_1", rail=1) for (node, _hca), place in seen.items() if node != "h"}}
+    monkeypatch.setattr(collectives_check, "places", lambda membership, topologies: both)
+    api = NcclApi(nodes)
+    api.slow = {("h", 1)}
+    facts, _lines, findings = run(api)
+    assert of(findings, "collectives.suspect") == [(FAIL, "all_reduce, h rail 1")]
+    assert facts.runs[-1].kind == "all" and set(facts.runs[-1].nodes) == set(nodes) - {"h"}
 
 
 def test_a_pod_of_each_node_has_all_gpus_and_rails() -> None:
@@ -347,11 +383,43 @@ def test_a_log_of_more_ranks_than_a_run_has_is_none(monkeypatch: pytest.MonkeyPa
     assert any(item.status in (FAIL, UNKNOWN) for item in findings)
 
 
+def test_a_pod_that_tells_more_than_its_gpus_explain_is_not_proven_and_its_log_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = NcclApi(("a", "b"))
+    honest = api.log
+
+    def long(run_: Mpirun, host: str) -> str:
+        lines = "{0}:1:1 [0] NCCL INFO Channel {1:02d}/0 : 0[0] -> 1[0] [send] via NET/IB/{2}/GDRDMA\n"
+        made_up = "".join(lines.format(host, number % 64, number) for number in range(2000))
+        return honest(run_, host) + (made_up if host == host_name("b") else "")
+
+    monkeypatch.setattr(api, "log", long)
+    facts, _lines, findings = run(api)
+    logs = [ran.log for ran in facts.runs if ran.nodes == ("b",)]
+    assert logs and all(log is not None and log.processes == () == log.communicators for log in logs)
+    assert ("collectives.inside", PASS, "all_reduce, a") in {(item.check, item.status, item.subject) for item in findings}
+    assert not [item for item in findings if item.status == PASS and item.subject == "all_reduce, b"]
+
+
+def test_a_table_of_more_ranks_than_run_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = NcclApi(("a", "b"))
+    printed = api.printed
+
+    def longer(ran: Mpirun) -> CommandResult:
+        told = printed(ran)
+        lines = "".join(f"#  Rank {number:2d} Group  0 Pid {number:6d} on evil device  0 [0000:06:00] NVIDIA H100\n" for number in range(50, 5000))
+        return dataclasses.replace(told, output=told.output.replace("# Using devices\n", f"# Using devices\n{lines}"))
+
+    monkeypatch.setattr(api, "printed", longer)
+    facts, _lines, _findings = run(api)
+    assert facts.runs and all(ran.figures is None and ran.failure == "no_measurement" and "ranks" in ran.evidence for ran in facts.runs)
+
+
 def test_a_host_has_one_voice_for_the_gpu_of_a_rail() -> None:
     api = NcclApi()
     facts, _lines, _findings = run(api)
-    (log,) = (ran.log for ran in facts.runs[-1:])
-    assert log is not None
+    kept = facts.runs[-1].log
+    assert kept is not None
+    log = kept.restore()
     hosts = {node: host_name(node) for node in api.nodes}
     ground = Ground(hosts, {pod.node: {hca.device: UsedHca(hca.rail) for hca in pod.hcas} for pod in facts.pods}, {})
     (job,) = log.communicators

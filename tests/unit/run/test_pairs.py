@@ -16,8 +16,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod as render_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan, sweep
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import GONE_SECONDS, Plan, Pods, sweep, workers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
 
 FABRIC: typing.Dict[str, typing.Any] = {
     "name": "storage",
@@ -729,6 +731,58 @@ def test_what_a_living_node_kept_of_an_earlier_run_does_not_end_this_one() -> No
     swept = sweep(typing.cast(Cluster, api), 60.0, Clock(), lambda seconds: None)
     assert len(swept) == 1 and "without the word of its node b" in swept[0]
     assert (api.forced, api.pods) == (["old"], {})
+
+
+def test_a_long_wait_for_images_gives_no_node_as_long_to_end_its_pod() -> None:
+    """Stage collectives waits 900 s for its pods: at its start and at its end one kubelet could hold it for as long."""
+    api, clock = Lossy(()), Clock()
+    metadata = {"name": "old", "namespace": "linerate-measure", "uid": "uid-old"}
+    api.pods["old"] = {"kind": "Pod", "node": "b", "metadata": metadata, "spec": {"nodeName": "b"}}
+
+    def pause(seconds: float) -> None:
+        clock.now += seconds
+
+    swept = sweep(typing.cast(Cluster, api), 900.0, clock, pause)
+    assert api.forced == ["old"] and f"deleted after {GONE_SECONDS:.0f} s without the word of its node b" in swept[0]
+    assert GONE_SECONDS <= clock.now < GONE_SECONDS + 5
+
+
+def test_a_wait_for_pods_names_the_nodes_whose_pods_are_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late(Api):
+        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+            made = super().create(definition)
+            made["status"]["conditions"][1]["status"] = str(made["node"] != "b")
+            return made
+
+    api, clock, lines = Late(), Clock(), typing.cast("typing.List[str]", [])
+
+    class News:
+        """All pods at once, and then nothing more."""
+
+        shown = False
+
+        def start(self) -> None:
+            pass
+
+        stop = start
+
+        def get(self, seconds: float) -> typing.Optional[Change]:
+            if self.shown:
+                clock.now += seconds
+                return None
+            self.shown = True
+            return Change("Pod", "replace", tuple(api.pods.values()))
+
+    intent = parse_intent([FABRIC])
+    plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), pod_seconds=150.0, run="run-1")
+    pods = Pods(typing.cast(Cluster, api), plan, clock, lambda seconds: None, lines.append)
+    monkeypatch.setattr(pods, "_feed", News)
+    monkeypatch.setattr(pods, "_listen", lambda: None)
+    with workers(2) as pool:
+        started = pods.start_whole(pool, intent.fabrics[0], {node: render_pod(intent.fabrics[0], intent.cluster, node, 0, "run-1", 60) for node in ("a", "b")})
+    assert [bool(item.error) for item, _found in started] == [False, True] and clock.now < 151
+    waits = [line for line in lines if "waits for the pods of b, " in line]
+    assert len(waits) == 2 and waits[0].endswith(" s at most")
 
 
 def test_no_attempt_is_spent_while_the_api_server_is_away() -> None:

@@ -113,8 +113,8 @@ class Operator:
     def _objects(self, kind: str) -> typing.Dict[str, typing.Any]:
         return self.kubelets if kind == "KubeletConfig" else self.configs
 
-    def pages(self, kind: str) -> typing.Iterator[typing.Any]:
-        return iter(self.list(kind).items)
+    def pages(self, kind: str, fields: str = "") -> typing.Iterator[typing.Any]:
+        return iter(self.list(kind, fields=fields).items)
 
     def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
         if kind in ("Pod", "PodDisruptionBudget"):

@@ -15,7 +15,7 @@ from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.text import folded
 from ..._model.tuning import ObservedTuning
-from ..._schedule.collectives import group_by_leaves
+from ..._schedule.collectives import UnknownLeaf, group_by_leaves
 from ..fleet.hcas_of_fabric import resolve
 from ..fleet.places import by_leaf, places
 from .causes import Surroundings, UsedHca
@@ -25,8 +25,10 @@ from .wanted import pick_fabric
 
 #: variables that each run sets itself, beside those by which it is logged
 SET_BY_RUN = frozenset(("NCCL_ALGO", "NCCL_NVLS_ENABLE"))
-#: leaf of all nodes, where the leaf of one of them is not known
-UNKNOWN_LEAF = "leaf not known"
+#: parts of the logs of all runs, as a check goes through them: those of 1,024 nodes with 8 ranks have 10 million for three collectives
+MOST_PARTS = 64_000_000
+#: leaf of all nodes, where the leaf of none of them is known
+UNKNOWN_LEAF = UnknownLeaf("leaf not known")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +83,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         ok("collectives.wanted", "collectives", f"{len(seen.runs)} tests over fabric {fabric.name}, {seen.announced} announced", expected),
         *(_pod(fabric, node, pods.get(node)) for node in facts.nodes),
         *judged.findings,
+        *_without_leaf(fabric, facts, seen),
         *_ended(seen),
         _cleanup(seen),
     )
@@ -88,6 +91,11 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
 
 def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> Judged:
     """Go the course of each collective by the runs that there are."""
+    parts = sum(ran.log.size for ran in seen.runs if ran.log is not None)
+    if parts > MOST_PARTS:
+        why = "No fleet has logs of so many parts: the fact of this stage was not made by it. None of them is judged."
+        too_many = Finding("collectives.log", "all collectives", UNKNOWN, f"{parts} parts", f"{MOST_PARTS} at most", why, "Run the stage again.")
+        return Judged((too_many,), ())
     found: typing.Dict[TestKey, typing.List[RanTest]] = {}
     for ran in seen.runs:
         found.setdefault(ran.key, []).append(ran)
@@ -165,7 +173,7 @@ def rates_of(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> typing.Di
 
 
 def leaves_of(fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]) -> typing.Dict[str, typing.Tuple[str, ...]]:
-    """Group nodes by their leaves; all of them together where the leaf of one of them is not known, as on Ethernet."""
+    """Group nodes by their leaves. One whose leaf is not known on each rail is alone; where none is known, as on Ethernet, all of them are together."""
     known = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
     membership = by_leaf(resolve(fabric, known, subnets), facts.topologies)
@@ -173,9 +181,30 @@ def leaves_of(fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]) -> typi
     for place in places(membership, facts.topologies).values():
         if place.node in found and place.leaf:
             found[place.node][place.rail] = place.leaf
-    if any(len(leaves) < fabric.select.hcas_per_node for leaves in found.values()):
+    placed = {node: leaves for node, leaves in found.items() if len(leaves) >= fabric.select.hcas_per_node}
+    if not placed:
         return {UNKNOWN_LEAF: tuple(nodes)}
-    return group_by_leaves(found)
+    grouped = group_by_leaves(placed)
+    for node in (node for node in found if node not in placed):
+        name = f"leaf of {node} not known"
+        while name in grouped:
+            # a switch has this name
+            name += "'"
+        grouped[UnknownLeaf(name)] = (node,)
+    return grouped
+
+
+def _without_leaf(fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> typing.Iterator[Finding]:
+    """Name the nodes that took no part in the steps by leaves; of a fabric that shows no leaf there are no such steps."""
+    leaves = leaves_of(fabric, facts, [pod.node for pod in seen.pods if not pod.error])
+    if all(isinstance(leaf, UnknownLeaf) for leaf in leaves):
+        return
+    expected = f"a leaf at each of {fabric.select.hcas_per_node} rails"
+    for leaf, nodes in leaves.items():
+        for node in nodes if isinstance(leaf, UnknownLeaf) else ():
+            why = "The topology shows no switch at each HCA of this node, so the steps of a leaf and across leaves were made without it."
+            remedy = "See the findings of stage fabric on this node: the cables and GUIDs of its HCAs. Then run --tags fabric,bandwidth,collectives."
+            yield Finding("collectives.steps", f"{fabric.name} {node}", UNKNOWN, "leaf not known", expected, why, remedy)
 
 
 def _pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -> Finding:

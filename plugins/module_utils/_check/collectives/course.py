@@ -21,7 +21,7 @@ from ..job.channels import name_hcas
 from .causes import Surroundings
 from .floor import NodeFigure
 from .ground import Ground, pick_expected, plan_floor, plan_proof, plan_run
-from .judge import Figure, algorithm_of, judge_figure, judge_inside, mean_bus_gbs, pick_figure, spell_gbs
+from .judge import Figure, algorithm_of, judge_figure, judge_inside, pick_figure, spell_gbs
 from .proof import prove_run
 
 #: nodes of a group that its subject names
@@ -63,13 +63,6 @@ class GroupFigure:
     def slow(self) -> bool:
         """Tell whether it is below its floor."""
         return self.floor_gbs is not None and self.bus_gbs < self.floor_gbs
-
-
-def _sizes(ran: RanTest) -> typing.Tuple[typing.Tuple[int, float], ...]:
-    if ran.figures is None:
-        return ()
-    log = ran.log or NcclLog()
-    return tuple((row.size_bytes, mean_bus_gbs(row, ran.figures, log)) for row in ran.figures.rows if row.figures)
 
 
 def key_of(name: TestName, test: Test) -> TestKey:
@@ -122,7 +115,7 @@ class Course:
         self._climb.take(passes)
         for test, item in verdicts.items():
             if isinstance(test, Group) and item.figure is not None:
-                self.figures[self.subject(test)] = GroupFigure(self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, _sizes(results[test]))
+                self.figures[self.subject(test)] = GroupFigure(self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, item.figure.sizes)
         return {test: _told(item, passes[test]) for test, item in verdicts.items()}
 
     def _judge_inside(self, figures: typing.Mapping[str, Figure], results: typing.Mapping[Test, RanTest]) -> typing.Set[str]:
@@ -149,7 +142,7 @@ class Course:
         node = min(figures, key=lambda name: figures[name].bus_gbs)
         log = next((ran.log for test, ran in results.items() if test.nodes == (node,)), None)
         before = self._inside.algorithm if self._inside is not None else None
-        return NodeFigure(figures[node].bus_gbs, algorithm_of(figures[node], log) if log is not None else before)
+        return NodeFigure(figures[node].bus_gbs, algorithm_of(figures[node], log.restore()) if log is not None else before)
 
     def subject(self, test: Test) -> str:
         """Name a test for the reader."""
@@ -167,8 +160,9 @@ class Course:
             why = f"The program ran {ran.figures.collective}, so that its figures say nothing of {run.test}."
             remedy = f"See what {self._wanted.program_folder}/{run.test}_perf of the image is."
             return self._of(test, (Finding("collectives.figures", subject, FAIL, ran.figures.collective, run.test, why, remedy),))
-        self._learn(ran.log)
-        proof = prove_run(ran.log, ran.figures, plan_proof(run, test, self._wanted, self._ground))
+        log = ran.log.restore()
+        self._learn(log)
+        proof = prove_run(log, ran.figures, plan_proof(run, test, self._wanted, self._ground))
         found = [dataclasses.replace(item, subject=f"{subject}: {item.subject}") for item in proof.findings if item.status != PASS]
         if proof.status == PASS:
             found.append(ok("collectives.way", subject, f"{len(proof.channels)} channels proven", "each channel by the transport that the intent wants"))
@@ -176,19 +170,19 @@ class Course:
             why = f"The test ended with an error: {ran.evidence}."
             remedy = "See the lines before it, and the other findings of this test."
             found.append(Finding("collectives.started", subject, FAIL, ran.failure, expected, why, remedy))
-        figure = pick_figure(ran.log, ran.figures, proof, self._wanted.least_bytes)
+        figure = pick_figure(log, ran.figures, proof, self._wanted.least_bytes)
         if len(run.nodes) < 2:
             # what it must reach is told by the other nodes
             return self._of(test, tuple(found), True if figure is not None and not ran.failure else None, figure)
-        algorithm = (algorithm_of(figure, ran.log) if figure is not None else None) or "ring"
+        algorithm = (algorithm_of(figure, log) if figure is not None else None) or "ring"
         own = pick_expected(run, self._wanted)
-        floor = plan_floor(run, test, self._wanted, self._ground, algorithm, self._inside, ran.log.library)
+        floor = plan_floor(run, test, self._wanted, self._ground, algorithm, self._inside, log.library)
         if floor is None and own is None and figure is not None:
             why = "The rate of each rail is not known on each of these nodes, so that there is nothing to hold the figure against."
             found.append(Finding("collectives.bandwidth", subject, UNKNOWN, spell_gbs(figure.bus_gbs), "a floor", why, _RAILS))
             return self._of(test, tuple(found), None if ran.failure else True, figure)
         seen = dataclasses.replace(self._seen, several_leaves=len({self._leaf_of[node] for node in run.nodes}) > 1)
-        judged = judge_figure(subject, ran.log, ran.figures, proof, floor, seen, own, self._wanted.least_bytes)
+        judged = judge_figure(subject, log, ran.figures, proof, floor, seen, own, self._wanted.least_bytes)
         passes = {PASS: True, FAIL: False}.get(judged[0].status) if not ran.failure else None
         asked = own.gbs if own is not None else floor.floor_gbs if floor is not None else None
         return self._of(test, (*found, *judged), passes, figure, asked)

@@ -153,7 +153,12 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     "collectives.steps": Explanation(
         means="A step of the collective is not proven: no group of it was proven and fast, or a step before it was not.",
         measured="Each node alone, two nodes rail by rail, the nodes of a leaf, one node of each leaf, all nodes.",
-        causes=("The findings of its groups.", "Fewer than two nodes have a pod.", "The lifetime of the pods was over."),
+        causes=(
+            "The findings of its groups.",
+            "Fewer than two nodes have a pod.",
+            "The lifetime of the pods was over.",
+            "The topology shows leaves, but not that of this node (unknown): the steps by leaves were made without it.",
+        ),
         look=(_POD,),
         remedy="Correct what the findings of the first unproven step name.",
     ),

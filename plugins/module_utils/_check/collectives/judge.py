@@ -36,11 +36,13 @@ class Figure:
 
     :ivar bus_gbs: the mean of both places, in GB/s
     :ivar choice: what NCCL chose for it; None where the log does not say
+    :ivar sizes: bytes of each message and its bus bandwidth in GB/s
     """
 
     size_bytes: int
     bus_gbs: float
     choice: typing.Optional[NcclChoice] = None
+    sizes: typing.Tuple[typing.Tuple[int, float], ...] = ()
 
 
 def pick_figure(log: NcclLog, run: NcclTests, proof: Proof, least_bytes: int = LEAST_BYTES) -> typing.Optional[Figure]:
@@ -48,11 +50,12 @@ def pick_figure(log: NcclLog, run: NcclTests, proof: Proof, least_bytes: int = L
 
     :param log: that the run was proven by
     """
-    large = [(mean_bus_gbs(row, run, log), row) for row in count_rows(run, proof) if row.size_bytes >= least_bytes and row.figures]
+    sizes = tuple((row.size_bytes, mean_bus_gbs(row, run, log)) for row in count_rows(run, proof) if row.figures)
+    large = [item for item in sizes if item[0] >= least_bytes]
     if not large:
         return None
-    bus_gbs, row = max(large, key=lambda item: item[0])
-    return Figure(row.size_bytes, bus_gbs, _choice(log, run, row.size_bytes))
+    size_bytes, bus_gbs = max(large, key=lambda item: item[1])
+    return Figure(size_bytes, bus_gbs, _choice(log, run, size_bytes), sizes)
 
 
 def mean_bus_gbs(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:

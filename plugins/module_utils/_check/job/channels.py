@@ -8,10 +8,11 @@ channel that is not in the log is unknown.
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ..._model.completions import FLUSHED
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.nccl import NcclCommunicator, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
 from ..._model.text import folded
 from ..._parse.job.nccl_problem import Completion, completion
@@ -83,6 +84,10 @@ _LOSSES = (12, 20)
 _FIRST = "Find the rank that failed first in the log."
 #: ranks or channels that a text names, as spans
 _SHOWN = 12
+#: of one host, or of one file of several: processes, and ranks in all their communicators. 16 GPUs that are in 255 communicators each have as many
+MOST_RANKS = 4096
+#: findings of one status that are given one by one, on ranks and on hosts each
+MOST_FINDINGS = 20_000
 _ON = "Set NCCL_DEBUG=INFO in every process, and keep NCCL_DEBUG_SUBSYS unset or with INIT and NET in it."
 _WHOLE = "Give the whole log, from the first line on, of every pod; one file a pod is safest."
 
@@ -97,33 +102,92 @@ def spans_nodes(communicator: NcclCommunicator) -> bool:
     return len({rank.host for rank in communicator.ranks}) > 1 or any((rank.nodes or 1) > 1 for rank in communicator.ranks)
 
 
+def leave_out_forged(log: NcclLog) -> typing.Tuple[NcclLog, typing.Tuple[Finding, ...]]:
+    """Return the log without the hosts and files that name more ranks than any can have, and a finding on each of these.
+
+    Whoever is in a job writes its log: one pod that makes up communicators would choose how many findings there are.
+    """
+    sources = {(process.host, process.pid): process.files or (process.host,) for process in log.processes}
+    ranks = [(rank.host, rank.pid) for communicator in log.communicators for rank in communicator.ranks]
+    counts: typing.Dict[str, int] = {}
+    for host, pid in (*sources, *ranks):
+        for source in sources.get((host, pid), (host,)):
+            counts[source] = counts.get(source, 0) + 1
+    forged = {source: count for source, count in counts.items() if count > MOST_RANKS}
+    if not forged:
+        return log, ()
+
+    def is_kept(process: typing.Tuple[str, int]) -> bool:
+        return forged.keys().isdisjoint(sources.get(process, process[:1]))
+
+    communicators = [
+        dataclasses.replace(communicator, ranks=tuple(rank for rank in communicator.ranks if is_kept((rank.host, rank.pid))))
+        for communicator in log.communicators
+    ]
+    processes = tuple(process for process in log.processes if is_kept((process.host, process.pid)))
+    left = dataclasses.replace(log, processes=processes, communicators=tuple(item for item in communicators if item.ranks))
+    return left, tuple(_forged(source, count) for source, count in forged.items())
+
+
+def _forged(source: str, count: int) -> Finding:
+    why = "No pod has so many ranks in so few lines: a program in it makes up lines of NCCL, or the log is one of many runs. Nothing of it counts."
+    remedy = "See what the pod of this host or file runs, and give the log of one run of the job."
+    return Finding("training.ranks", source, UNKNOWN, f"{count} processes and ranks", f"{MOST_RANKS} at most", why, remedy)
+
+
+def limit_findings(found: typing.Iterable[Finding]) -> typing.List[Finding]:
+    """Return the first ``MOST_FINDINGS`` findings of each status. All others of a check are one finding of their status, which has their number."""
+    kept: typing.List[Finding] = []
+    seen: typing.Dict[Status, int] = {}
+    more: typing.Dict[typing.Tuple[str, Status], int] = {}
+    for item in found:
+        seen[item.status] = seen.get(item.status, 0) + 1
+        if seen[item.status] <= MOST_FINDINGS:
+            kept.append(item)
+        else:
+            more[item.check, item.status] = more.get((item.check, item.status), 0) + 1
+    why = f"The log has more than {MOST_FINDINGS} findings of this status. These are counted only."
+    remedy = "See the findings before them first. Give the log of one job: a pod may make up ranks and communicators."
+    expected = f"{MOST_FINDINGS} findings of a status at most"
+    for (check, status), count in more.items():
+        measured = f"{count} more"
+        kept.append(
+            ok(check, "further findings", measured, expected) if status == PASS else Finding(check, "further findings", status, measured, expected, why, remedy)
+        )
+    return kept
+
+
 def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> typing.List[Finding]:
-    """Findings on the log, on each communicator, on each rank of it and on each problem.
+    """Return findings on the log, on each communicator, on each rank of it and on each problem, as far as ``limit_findings`` keeps them.
 
     :param ranks: that the job must have; None takes what the log says
     :param gpu_direct: each channel over the network must be GPUDirect RDMA
     """
-    findings = [_log(log)]
     if not log.nccl_lines:
-        return findings
-    findings += [_version(log), _job(log, ranks)]
+        return [_log(log)]
+    log, forged = leave_out_forged(log)
+    first = (_log(log), _version(log), _job(log, ranks), *forged)
+    return [*first, *limit_findings(_ranks(log, gpu_direct)), *(check_problem(problem, log) for problem in log.problems), *_untold(log)]
+
+
+def _ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
+    """Judge each communicator and each rank of it."""
     job = whole_job(log)
     processes = {(process.host, process.pid): process for process in log.processes}
     for communicator in log.communicators:
-        findings += _communicator(communicator)
+        yield from _communicator(communicator)
         for rank in communicator.ranks:
             subject = subject_of(rank, None if communicator is job else communicator)
             process = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid))
             if (rank.host, rank.pid) not in processes:
                 why = "Nothing of its process is in the log, so it is not known which devices it opened."
-                findings.append(Finding("training.ranks", subject, UNKNOWN, "no process", "the lines of its process", why, _WHOLE))
+                yield Finding("training.ranks", subject, UNKNOWN, "no process", "the lines of its process", why, _WHOLE)
             judged = [_channels(subject, communicator, rank), _transport(subject, communicator, rank, process, log)]
             over = [route for route in rank.routes if route.transport in ("NET", "COLLNET") and route.via != "Socket"]
             if over:
                 judged.append(_gpu_direct(subject, over, process, gpu_direct, log.library))
             doubt = doubt_files("training.ranks", subject, process)
-            findings += judged if doubt is None else [doubt, *(finding for finding in judged if finding.status == FAIL)]
-    return [*findings, *(check_problem(problem, log) for problem in log.problems), *_untold(log)]
+            yield from judged if doubt is None else [doubt, *(finding for finding in judged if finding.status == FAIL)]
 
 
 def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Optional[Finding]:

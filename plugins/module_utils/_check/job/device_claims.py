@@ -38,7 +38,7 @@ def add_cluster(known: DeviceClaims, world: typing.Optional[JobSurroundings]) ->
         return known
     unread = world.device_claims is None or world.device_classes is None or world.device_slices is None
     claims, classes = (*known.claims, *(world.device_claims or ())), (*known.classes, *(world.device_classes or ()))
-    return DeviceClaims(claims, classes, unread, world.device_slices or ())
+    return DeviceClaims(claims, classes, unread, world.device_slices or (), world.device_errors)
 
 
 def with_uses(job: Workload, known: DeviceClaims) -> Workload:
@@ -79,9 +79,22 @@ def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Fi
     taken = {item.name for item in every}
     wrong = [*_not_of_pod(scope, sorted(taken - names)), *_not_taken(scope, sorted(names - taken))]
     for claim in template.device_claims:
-        wrong += _judged(scope, claim, known)
+        wrong += (_doubted(item) if known.errors else item for item in _judged(scope, claim, known))
         wrong += _not_of_claim(scope, claim, known, sorted({item.request for item in every if item.name == claim.name and item.request}))
+    if template.device_claims and known.errors:
+        wrong.append(_unread(scope, known))
     yield from wrong or [ok(_CHECK, scope.subject, _told(template, known, scope.job.namespace), _EXPECTED)]
+
+
+def _doubted(finding: Finding) -> Finding:
+    """The same where objects are left out that can't be read: what lacks may be one of them."""
+    return dataclasses.replace(finding, status=UNKNOWN, why=f"{finding.why} Or it is one that can't be read.") if finding.status == FAIL else finding
+
+
+def _unread(scope: Scope, known: DeviceClaims) -> Finding:
+    why = f"These are not of the form that Kubernetes gives them, and left out: {folded(known.errors, 5, '; ')}."
+    remedy = "Have who made them correct or remove them; a ResourceSlice is of the driver's pod on its node."
+    return Finding(_CHECK, scope.subject, WARN, f"{len(known.errors)} unread", "all claims, classes and slices", why, remedy)
 
 
 def _not_of_pod(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Finding]:

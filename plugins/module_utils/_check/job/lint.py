@@ -129,8 +129,9 @@ def _lint_job(job: Workload, world: typing.Optional[JobSurroundings], hints: Hin
         yield from check_routes(scope)
     if world is not None:
         if world.errors:
-            why = f"The API server did not let us read: {'; '.join(world.errors[:5])}."
-            yield Finding("job.read", job.subject, UNKNOWN, f"{len(world.errors)} kinds unread", "everything", why, "Give the user the rights of docs/job.md.")
+            remedy = "Give the user the rights of docs/job.md. Have who made an object that is not of its form correct it."
+            why = f"The API server did not let us read it, or it is not of its form: {'; '.join(world.errors[:5])}."
+            yield Finding("job.read", job.subject, UNKNOWN, f"{len(world.errors)} unread", "everything", why, remedy)
         yield from check_places(scopes, world)
         yield from check_claims(job, scopes, world)
 

@@ -56,8 +56,9 @@ def check(resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resour
 def _read(stack: Stack) -> Finding:
     if not stack.errors:
         return ok("stack.read", "cluster", "everything was read", "everything")
-    why = f"The API server did not let us read: {'; '.join(stack.errors[:5])}."
-    return Finding("stack.read", "cluster", UNKNOWN, f"{len(stack.errors)} kinds unread", "everything", why, "Give the user the rights of docs/job.md.")
+    remedy = "Give the user the rights of docs/job.md. Have who made an object that is not of its form correct it."
+    why = f"The API server did not let us read it, or it is not of its form: {'; '.join(stack.errors[:5])}."
+    return Finding("stack.read", "cluster", UNKNOWN, f"{len(stack.errors)} unread", "everything", why, remedy)
 
 
 def _needed(job: Workload, world: JobSurroundings) -> typing.Iterator[str]:

@@ -89,9 +89,9 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
 def _read(seen: OperatorFacts) -> Finding:
     if not seen.errors:
         return ok("operators.read", "cluster", "everything was read", "everything")
-    why = f"The API server did not let us read: {'; '.join(seen.errors[:5])}."
-    remedy = "Give the user of the kubeconfig the rights of docs/rbac/look.yml."
-    return Finding("operators.read", "cluster", UNKNOWN, f"{len(seen.errors)} kinds unread", "everything", why, remedy)
+    why = f"The API server did not let us read it, or it is not of its form: {'; '.join(seen.errors[:5])}."
+    remedy = "Give the user of the kubeconfig the rights of docs/rbac/look.yml. Have who made an object that is not of its form correct it."
+    return Finding("operators.read", "cluster", UNKNOWN, f"{len(seen.errors)} unread", "everything", why, remedy)
 
 
 def _definitions(intent: Intent, seen: OperatorFacts) -> typing.List[Finding]:

@@ -21,7 +21,7 @@ from ..._model.profiles import attachment_name, carries_rdma, traits
 from ..._model.text import folded
 from ..fleet.hcas_of_fabric import Member, resolve
 from ..fleet.places import by_leaf
-from ..job.channels import doubt_files, judge_log, name_hcas, spans_nodes
+from ..job.channels import doubt_files, judge_log, leave_out_forged, limit_findings, name_hcas, spans_nodes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,16 +63,22 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings = judge_log(facts.log, wanted.ranks, wanted.gpu_direct)
     if not facts.log.nccl_lines:
         return tuple(findings)
-    several = any(spans_nodes(communicator) for communicator in facts.log.communicators)
-    used = _used(facts.log)
+    log, _forged = leave_out_forged(facts.log)
+    return (*findings, *limit_findings(_hosts(intent, wanted, facts, log)))
+
+
+def _hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) -> typing.Iterator[Finding]:
+    """Judge each host of a log: its interface, its HCAs and its rails."""
+    several = any(spans_nodes(communicator) for communicator in log.communicators)
+    used = _used(log)
     fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and carries_rdma(fabric)]
     members = _members(fabrics, facts)
-    ranks = [rank for communicator in facts.log.communicators for rank in communicator.ranks]
+    ranks = [rank for communicator in log.communicators for rank in communicator.ranks]
     pods: typing.Dict[str, typing.List[TrainingPod]] = {}
     for item in facts.pods or ():
         pods.setdefault(item.host, []).append(item)
     by_host: typing.Dict[str, typing.List[NcclProcess]] = {}
-    for process in facts.log.processes:
+    for process in log.processes:
         by_host.setdefault(process.host, []).append(process)
     hosts = dict.fromkeys([*by_host, *(rank.host for rank in ranks)])
     jobs = collections.Counter(job for host in hosts for job in {item.job for item in pods.get(host, ())})
@@ -80,33 +86,32 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         doubts = (doubt_files("training.hcas", host, process) for process in by_host.get(host, ()))
         doubt = next((found for found in doubts if found is not None), None)
         if doubt is not None:
-            findings.append(doubt)
+            yield doubt
             continue
-        findings.append(_oob(host, by_host.get(host, []), several))
+        yield _oob(host, by_host.get(host, []), several)
         if not several:
-            findings.append(_one_host(host))
+            yield _one_host(host)
             continue
         if not fabrics:
-            findings.append(_no_fabric(host))
+            yield _no_fabric(host)
             continue
         named = pods.get(host, [])
         if len({(item.node, item.functions, item.error) for item in named}) > 1:
-            findings.append(_several_pods(host, named))
+            yield _several_pods(host, named)
             continue
         pod = named[0] if named else None
         if pod is not None and _is_strange(pod, jobs):
-            findings.append(_other_job(host, pod, jobs))
+            yield _other_job(host, pod, jobs)
             continue
         if pod is None or pod.functions is None:
-            findings.append(_no_pod(host, facts.pods is not None, pod))
+            yield _no_pod(host, facts.pods is not None, pod)
             continue
         node = facts.hcas.get(pod.node)
         gots = [_got(fabric, pod.functions, members.get((fabric.name, pod.node), ()), node) for fabric in fabrics]
         allowed = {device for got in gots for device in got.devices}
         for fabric, got in zip(fabrics, gots):
-            findings.append(_hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed))
-            findings.append(_rails(fabric, f"{fabric.name} {host}", got, used.get(host, {})))
-    return tuple(findings)
+            yield _hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed)
+            yield _rails(fabric, f"{fabric.name} {host}", got, used.get(host, {}))
 
 
 def _no_log(wanted: typing.Optional[Training]) -> Finding:

@@ -115,6 +115,7 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "A rank failed or hangs: its last lines say where.",
             "WORLD_SIZE differs between pods.",
             "Several files have lines of a process, or the file of a pod has lines of several hosts (unknown): a pod writes in the name of another one.",
+            "A host or a file has more than 4,096 processes and ranks (unknown): a program makes up lines of NCCL, or the log is of many runs.",
         ),
         look=(
             "kubectl get pods -n NAMESPACE -o wide",

@@ -14,14 +14,14 @@ import itertools
 import re
 import typing
 
-from ..._model.boundary.devices import INTERFACE
+from ..._model.boundary.devices import INTERFACE, RDMA_DEVICE
 from ..._model.boundary.form import shown
 from ..._model.boundary.kubernetes import LABEL, LABEL_VALUE, SUBDOMAIN
 from ..._model.job import Attachment, Claim, Container, NetworkRequest, PodDevices, PodTemplate, Replaced, Variable, Workload
 from ..._model.text import both_ends
 from ..kubernetes.device_claims import read_pod_claims, read_taken_claims
 from ..kubernetes.ipam import attachment_plugins
-from ..kubernetes.multus import STATUS_ANNOTATION
+from ..kubernetes.multus import MOST_INTERFACES, STATUS_ANNOTATION
 from ..kubernetes.quantity import quantity
 from ..kubernetes.resource import Resource, ResourceError, full_name_of, items_of, json_of, mapping_at, name_of, number_of, text_at, text_of, texts_of, title_of
 
@@ -225,7 +225,7 @@ def _amounts(item: Resource, key: str, path: str) -> typing.Dict[str, str]:
 def networks(text: typing.Any, namespace: str, what: str) -> typing.Tuple[NetworkRequest, ...]:
     """The annotation of the multi-network specification: a JSON list, or ``namespace/name@interface`` with commas between.
 
-    :raises ResourceError: another form; multus refuses such a pod
+    :raises ResourceError: another form, which multus refuses, or more networks than any pod has
     """
     if text is None or not str(text).strip():
         return ()
@@ -235,7 +235,11 @@ def networks(text: typing.Any, namespace: str, what: str) -> typing.Tuple[Networ
         if not all(isinstance(entry, dict) and entry.get("name") for entry in entries):
             raise ResourceError(f"{where} is no list of mappings with a name")
     else:
-        entries = [_short(part.strip(), where) for part in text.split(",")]
+        # one more than there may be: what is behind it is not looked at
+        entries = [_short(part.strip(), where) for part in text.split(",", MOST_INTERFACES)[:MOST_INTERFACES]]
+        entries += [{}] * (text.count(",") + 1 - len(entries))
+    if len(entries) > MOST_INTERFACES:
+        raise ResourceError(f"{where} has {len(entries)} networks; {MOST_INTERFACES} are the most")
     return tuple(
         NetworkRequest(
             namespace=str(entry.get("namespace") or namespace),
@@ -406,12 +410,20 @@ def claim(resource: Resource) -> Claim:
 def pod_devices(pod: Resource) -> PodDevices:
     """What multus wrote about a pod; a pod without the annotation has no secondary network.
 
-    :raises ResourceError: the annotation has another form
+    :raises ResourceError: the annotation has another form, more networks than any pod has, or a name in it is none
     """
     what = f"pod {name_of(pod)}"
     entries = json_of(mapping_at(pod, "metadata", "annotations").get(STATUS_ANNOTATION) or "[]", f"{what}: the annotation {STATUS_ANNOTATION}")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no list of mappings")
     mine = [entry for entry in entries if not entry.get("default")]
-    devices = [str(mapping_at(entry, "device-info", "pci").get("rdma-device") or "") for entry in mine]
-    return PodDevices(name_of(pod), tuple(str(entry.get("interface") or "") for entry in mine), tuple(filter(None, ",".join(devices).split(","))))
+    texts = [str(mapping_at(entry, "device-info", "pci").get("rdma-device") or "") for entry in mine]
+    number = max(len(mine), sum(text.count(",") + 1 for text in texts))
+    if number > MOST_INTERFACES:
+        raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} has {number} networks or devices; {MOST_INTERFACES} are the most")
+    where = f"{what}: the annotation {STATUS_ANNOTATION}"
+    return PodDevices(
+        name_of(pod),
+        tuple(text_at(INTERFACE, entry, "interface", where) for entry in mine),
+        tuple(text_of(RDMA_DEVICE, name, f"{where}: rdma-device") for text in texts for name in text.split(",") if name),
+    )

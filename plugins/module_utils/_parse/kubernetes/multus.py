@@ -22,7 +22,7 @@ STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
 #: characters of a host name; the kubelet cuts a longer pod name
 _HOST_NAME = 63
 #: secondary networks of a pod: whoever may write a pod writes its annotation, and all pods of the namespace are kept
-_MOST_INTERFACES = 256
+MOST_INTERFACES = 256
 #: by which the operators mark all pods of a job whose controllers may be several: jobs of a JobSet, the launcher of an MPIJob
 _JOB_LABELS = ("jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name", "leaderworkerset.sigs.k8s.io/name")
 
@@ -129,8 +129,8 @@ def training_pod(pod: Resource) -> TrainingPod:
     found = TrainingPod(name, host.partition(".")[0], node, job=_job_of(pod))
     try:
         entries = [entry for entry in network_status(pod) if entry.get("default") is not True]
-        if len(entries) > _MOST_INTERFACES:
-            raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} has {len(entries)} networks; {_MOST_INTERFACES} are the most")
+        if len(entries) > MOST_INTERFACES:
+            raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} has {len(entries)} networks; {MOST_INTERFACES} are the most")
         return dataclasses.replace(found, functions=tuple(map(_function, entries)))
     except ResourceError as problem:
         return dataclasses.replace(found, error=both_ends(str(problem)))
