@@ -56,7 +56,7 @@ hca: setup ## build the emulated HCA alone, boot one guest that has six of them,
 
 faults: site ## every fault, injected into the lab one after the other, and what else takes too long for 'make test', which has one of each kind
 	@$(VENV)/python -m pytest tests/lab/test_second_run.py
-	@$(VENV)/python -m pytest tests/lab $(foreach name,hca jobs machine_config nvidia olm second_run teardown,--ignore tests/lab/test_$(name).py)
+	@$(VENV)/python -m pytest tests/lab $(foreach name,collectives hca jobs machine_config nvidia olm second_run teardown,--ignore tests/lab/test_$(name).py)
 	@$(VENV)/python -m pytest tests/lab/test_teardown.py
 
 jobs: setup ## training jobs before the real operators, which are compiled first; 'make test' leaves this out

@@ -23,7 +23,7 @@ PAGE = ROOT / "CONTRIBUTING.md"
 ALONE, BESIDE, LAB, MEANWHILE, END = "alone", "beside", "lab", "meanwhile", "end"
 
 #: tests on the lab that want something built or started before them, that leave the lab without an operator, or that need no lab; the others run in one go
-APART = ("hca", "jobs", "machine_config", "nvidia", "olm", "second_run", "teardown")
+APART = ("collectives", "hca", "jobs", "machine_config", "nvidia", "olm", "second_run", "teardown")
 _NOT_THOROUGH = ("-m", "not thorough")
 _THOROUGH = ("-m", "thorough")
 _SLOWEST = ("--durations", "20")
@@ -185,7 +185,7 @@ PARTS = (
     Part("documentation", ALL, (PYTHON, "-m", "dev.docs"), ("the site, as `make docs`",)),
     Part("emulated HCA", ALL, _pytest(*_on_lab("hca")), ("tests/lab/test_hca.py: a guest of its own, without the lab",)),
     # the newest of them wants minutes of a compiler: before hours of tests that need it
-    Part("lab build, on demand", ALL, _lab("build", "--operators", "--machines", "--nvidia", "--olm"), ("operators that the lab runs on demand",)),
+    Part("lab build, on demand", ALL, _lab("build", "--operators", "--machines", "--nvidia", "--olm", "--collectives"), ("what the lab runs on demand",)),
     Part("lab", TEST, _lab("up"), ("the lab starts",), LAB),
     # it wants the lab as it is made
     Part(
@@ -208,6 +208,8 @@ PARTS = (
     Part("slow tests on the lab", ALL, _pytest("tests/lab", *_REST, *_THOROUGH, *_SLOWEST), ("tests/lab: all faults, and what is slow",), LAB),
     _site("training jobs"),
     Part("training jobs", ALL, _pytest(*_on_lab("jobs")), (*_on_lab("jobs"),), LAB),
+    _site("collectives"),
+    Part("collectives", ALL, _pytest(*_on_lab("collectives")), (*_on_lab("collectives"),), LAB),
     _site("machine configs"),
     Part("machine configs", ALL, _pytest(*_on_lab("machine_config")), (*_on_lab("machine_config"),), LAB),
     _site("NVIDIA's network operator"),

@@ -103,9 +103,7 @@ def _layer(target: pathlib.Path, root: pathlib.Path) -> pathlib.Path:
     return target
 
 
-def archive(
-    target: pathlib.Path, name: str, layers: typing.Mapping[pathlib.Path, pathlib.Path], config: typing.Mapping[str, typing.Any]
-) -> None:
+def archive(target: pathlib.Path, name: str, layers: typing.Mapping[pathlib.Path, pathlib.Path], config: typing.Mapping[str, typing.Any]) -> None:
     """Write the archive of an image.
 
     :param layers: by file of a layer the folder that it is made of, the lowest first

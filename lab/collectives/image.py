@@ -41,7 +41,7 @@ def build() -> pathlib.Path:
     def fill(target: pathlib.Path) -> None:
         work = target / "work"
         upper = work / "upper"
-        _differences(root, pod_root, upper)
+        copy_differences(root, pod_root, upper)
         programs = upper / FOLDER
         programs.mkdir(parents=True)
         compile_stand_in(root, development, programs / PROGRAMS[0])
@@ -66,7 +66,7 @@ def compile_stand_in(root: pathlib.Path, development: pathlib.Path, program: pat
     run(["gcc", "-O2", "-Wall", *headers, "-o", program, SOURCE, *libraries, "-lpthread", "-Wl,--allow-shlib-undefined"])
 
 
-def _differences(root: pathlib.Path, lower: pathlib.Path, upper: pathlib.Path) -> None:
+def copy_differences(root: pathlib.Path, lower: pathlib.Path, upper: pathlib.Path) -> None:
     """Copy what a root file system has beside or otherwise than another one, with the folders on the way."""
     unused = [word for name in UNUSED for word in ("!", "-name", name)]
     for line in run(["find", root, "(", "-type", "f", "-o", "-type", "l", ")", *unused, "-printf", "%P\\n"]).splitlines():
