@@ -193,15 +193,14 @@ def test_a_log_that_is_cut_off_proves_nothing(lab: Lab) -> None:
 
 
 def test_a_slow_port_is_halved_until_its_rail_is_named(lab: Lab) -> None:
-    """One VF of the pod of a node is limited once stage bandwidth has measured it. Of two nodes none is known to be fast, so that the rail is named for both."""
+    """One VF of the pod of a node is limited once stage bandwidth has measured it. Of two nodes none is known to be fast: the rail is named for both."""
     # those of stage bandwidth have one rail each
     run = struck(lab, SLOW, "--tags", "bandwidth,collectives", pods=len(WORKERS) * (len(RAILS) + 1))
     slow = [item for item in run.findings("collectives", "fail") if item["check"] == "collectives.bandwidth"]
     assert any("two nodes" in item["subject"] for item in slow), run.end
     trials = [ran for ran in run.fact("collectives")["collectives"]["runs"] if ran.get("rail") is not None]
     assert {ran["rail"] for ran in trials} == set(range(len(RAILS)))
-    suspects = {
-        item["subject"] for item in run.findings("collectives", "fail", "unknown") if item["check"] == "collectives.suspect" and " rail " in item["subject"]
-    }
+    suspected = [item["subject"] for item in run.findings("collectives", "fail", "unknown") if item["check"] == "collectives.suspect"]
+    suspects = {subject for subject in suspected if " rail " in subject}
     assert len({subject.partition(" rail ")[2].partition(" ")[0] for subject in suspects}) == 1, (suspects, run.end)
     assert_gone(lab)

@@ -39,7 +39,7 @@ RUNS: typing.Dict[str, typing.Tuple[TestName, typing.Union[Group, Trial]]] = {
     "all": ("all_reduce", Group("all", NODES)),
     "gather": ("all_gather", Group("all", NODES)),
     "scatter": ("reduce_scatter", Group("all", NODES)),
-    "gpu1": ("all_reduce", Trial(1, "two nodes", NODES, NODES)),
+    "gpu1": ("all_reduce", Trial(1, "part", NODES, NODES)),
 }
 
 

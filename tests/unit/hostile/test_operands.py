@@ -148,6 +148,7 @@ WORDS: typing.Dict[str, typing.Dict[str, str]] = {
         "*words": "a program of the test that is looked at, numbers and options",
         "agent_path(run)": "a constant and a name of Kubernetes",
         "named": "hosts, each of which is looked at where the list is made",
+        "*asks": "constants, and the same",
         "*places": "constants, and the same hosts",
         "f'{name}={value}'": "NCCL's own variables behind -x; their values are numbers, constants and a name of Kubernetes",
     },

@@ -52,6 +52,6 @@ def test_a_worker_that_does_not_take_the_image_is_told_with_its_words(tmp_path: 
 
     monkeypatch.setattr(image, "build", lambda: archive)
     monkeypatch.setattr(workers, "agent", lambda _processes, _worker: Agent())
-    with pytest.raises(StepError, match="worker-1 does not import .*no space left"):
+    with pytest.raises(StepError, match=r"worker-1 does not import .*no space left"):
         image.start(found, tmp_path, typing.cast(typing.Any, None))
     assert not (workers.share(tmp_path, found.workers[0]) / "collectives.tar").exists()

@@ -66,6 +66,17 @@ def test_rail_by_rail_is_a_group_for_each_gpu_and_the_time_of_the_slowest() -> N
         assert (test[test.index("-b") + 1], test[test.index("-e") + 1]) == (str(1 << 30), str(1 << 33))
 
 
+def test_one_node_has_nobody_to_ask_for_and_no_program_for_it() -> None:
+    # Open MPI 5 complains of a program that is not there
+    assert "plm_rsh_agent" not in words(ONE) and "plm_rsh_agent" in words(TWO) and "plm_rsh_no_tree_spawn" in words(TWO)
+
+
+def test_the_smallest_message_is_that_of_the_intent() -> None:
+    small = dataclasses.replace(WANTED, least_bytes=1 << 16, most_bytes=1 << 17)
+    found = mpirun(TWO, small, COMPUTE, CLUSTER, ("a", "b"))
+    assert (found[found.index("-b") + 1], found[found.index("-e") + 1]) == ("65536", "131072")
+
+
 def test_ranks_of_a_node_follow_each_other() -> None:
     found = words(TWO, ("pod-1", "pod-2"))
     assert found[found.index("-np") + 1] == "16" and found[found.index("--host") + 1] == "pod-1:8,pod-2:8" and "ppr:8:node" in found
