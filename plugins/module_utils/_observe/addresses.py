@@ -26,7 +26,7 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     :param networks: pods with an address inside are returned
     :raises ApiError: the server cannot be reached
     """
-    errors: typing.List[str] = []
+    errors: list[str] = []
 
     def read(kind: str, namespace: str = "") -> typing.Iterator[Resource]:
         try:
@@ -37,20 +37,26 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
             if not error.absent:
                 errors.append(error.seen)
 
-    def parsed(kind: str, parser: typing.Callable[[Resource], typing.Any], namespace: str = "") -> typing.Iterator[typing.Any]:
+    def parsed(
+        kind: str, parser: typing.Callable[[Resource], typing.Any], namespace: str = ""
+    ) -> typing.Iterator[typing.Any]:
         for item in read(kind, namespace):
             try:
                 yield parser(item)
             except ResourceError as error:
                 errors.append(error.seen)
 
-    def leases() -> typing.Set[Lease]:
+    def leases() -> set[Lease]:
         return {lease for found in parsed("IPPool.whereabouts.cni.cncf.io", parse.leases) for lease in found}
 
-    pools = tuple(parsed("IPPool.nv-ipam.nvidia.com", parse.shared_pool)) + tuple(parsed("CIDRPool.nv-ipam.nvidia.com", parse.shared_pool))
-    taken: typing.List[Taken] = []
+    pools = tuple(parsed("IPPool.nv-ipam.nvidia.com", parse.shared_pool)) + tuple(
+        parsed("CIDRPool.nv-ipam.nvidia.com", parse.shared_pool)
+    )
+    taken: list[Taken] = []
     unread = []
-    for networks_of_node, unread_node in parsed("Node", lambda node: (parse.node_networks(node), parse.unread_node(node))):
+    for networks_of_node, unread_node in parsed(
+        "Node", lambda node: (parse.node_networks(node), parse.unread_node(node))
+    ):
         taken += networks_of_node
         unread += [unread_node] if unread_node is not None else []
     for kind, parser, namespace in (
@@ -64,7 +70,7 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     attached, unclear = _attachments(read("NetworkAttachmentDefinition"), pools)
     taken += attached
 
-    def pods_of_nodes() -> typing.Iterator[typing.Tuple[str, typing.Tuple[str, ...]]]:
+    def pods_of_nodes() -> typing.Iterator[tuple[str, tuple[str, ...]]]:
         """What the kubelet of a pod's node wrote wrong of it is told of that node."""
         for item in read("Pod"):
             try:
@@ -83,24 +89,30 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     for name, addresses in pods_of_nodes():
         names.add(name)
         pods += len(addresses)
-        inside += [Taken("pods", text, f"pod {name}") for text in addresses if any(_within(text, network) for network in networks)]
+        inside += [
+            Taken("pods", text, f"pod {name}")
+            for text in addresses
+            if any(_within(text, network) for network in networks)
+        ]
     orphans = (lease for lease in before & leases() if lease.pod not in names)
     # where something could not be read, a pod that is not known is not a pod that is not there
     leaks = () if errors else tuple(sorted(orphans, key=lambda lease: (lease.pod, lease.address)))
     return AddressFacts((*taken, *inside[:_SHOWN]), pods, leaks, pools, tuple(unclear), tuple(errors), tuple(unread))
 
 
-def _attachments(items: typing.Iterable[Resource], pools: typing.Sequence[SharedPool]) -> typing.Tuple[typing.List[Taken], typing.List[str]]:
-    """The networks of NetworkAttachmentDefinitions, and those that can't be told, each with the reason. A tenant may make any number: of a namespace that has
-    more than ``_MOST_ATTACHED``, the others are one reason.
+def _attachments(items: typing.Iterable[Resource], pools: typing.Sequence[SharedPool]) -> tuple[list[Taken], list[str]]:
+    """The networks of NetworkAttachmentDefinitions, and those that can't be told, each with the reason. A tenant may
+    make any number: of a namespace that has more than ``_MOST_ATTACHED``, the others are one reason.
     """
-    taken: typing.List[Taken] = []
-    unclear: typing.Dict[str, None] = {}
+    taken: list[Taken] = []
+    unclear: dict[str, None] = {}
     counts: typing.Counter[str] = collections.Counter()
     for item in items:
         namespace = full_name_of(item).partition("/")[0]
         if counts[namespace] >= _MOST_ATTACHED:
-            unclear[f"namespace {namespace}: it has more than {_MOST_ATTACHED} networks in its NetworkAttachmentDefinitions"] = None
+            unclear[
+                f"namespace {namespace}: it has more than {_MOST_ATTACHED} networks in its NetworkAttachmentDefinitions"
+            ] = None
             continue
         counts[namespace] += 1
         try:

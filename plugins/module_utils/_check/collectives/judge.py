@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Is a proven figure what it should be? Check ids: ``collectives.bandwidth`` and, where it is not, ``collectives.cause``."""
+"""Is a proven figure what it should be? Check ids: ``collectives.bandwidth`` and, where it is not,
+``collectives.cause``."""
 
 from __future__ import annotations
 
@@ -19,11 +20,18 @@ from .proof import Proof, count_nodes, count_rows
 
 #: by which a figure may be above its bound: the rails were measured at another time
 _ABOVE = 1.05
-#: of the median of the nodes, below which the inside of one is slow: NVIDIA's bring-up procedure looks at what is below 0.93 of the best
+#: of the median of the nodes, below which the inside of one is slow: NVIDIA's bring-up procedure looks at what is below
+#: 0.93 of the best
 _LIKE = 0.93
 #: nodes, from which on a median says something
 _SEVERAL = 3
-_FUNCTIONS = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "broadcast": "Broadcast", "reduce": "Reduce"}
+_FUNCTIONS = {
+    "all_reduce": "AllReduce",
+    "all_gather": "AllGather",
+    "reduce_scatter": "ReduceScatter",
+    "broadcast": "Broadcast",
+    "reduce": "Reduce",
+}
 #: of which NCCL counts what one rank has, and the test what all have
 _OF_A_RANK = ("all_gather", "reduce_scatter")
 
@@ -58,7 +66,8 @@ def _mean(row: NcclTestRow) -> float:
 
 
 def _choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[NcclChoice]:
-    """Return what NCCL chose for a size; None where the log does not say, or ranks of several communicators chose differently."""
+    """Return what NCCL chose for a size; None where the log does not say, or ranks of several communicators chose
+    differently."""
     own, _silent = cut_to_run(log, run, group_by_process(log))
     keys = {(rank.host, rank.pid) for communicator in own.communicators for rank in communicator.ranks}
     sizes = {communicator.size or 1 for communicator in own.communicators} if run.collective in _OF_A_RANK else {1}
@@ -67,7 +76,8 @@ def _choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[Nc
         for process in own.processes
         if (process.host, process.pid) in keys
         for choice in process.choices
-        if choice.function in ("", _FUNCTIONS.get(run.collective)) and any(choice.size_bytes * size == size_bytes for size in sizes)
+        if choice.function in ("", _FUNCTIONS.get(run.collective))
+        and any(choice.size_bytes * size == size_bytes for size in sizes)
     }
     return found.pop() if len(found) == 1 else None
 
@@ -86,7 +96,7 @@ def judge_figure(
     floor: typing.Optional[Floor],
     seen: Surroundings,
     wanted: typing.Optional[ExpectedBusbw] = None,
-) -> typing.Tuple[Finding, ...]:
+) -> tuple[Finding, ...]:
     """Return the finding on the figure of a run and, where it is too slow, on what may be the cause.
 
     :param subject: of the group
@@ -95,45 +105,90 @@ def judge_figure(
     """
     check = "collectives.bandwidth"
     asked = wanted.gbs if wanted else floor.floor_gbs if floor else None
-    how = f"{wanted.gbs:.1f} GB/s, by the intent: {wanted.reason}" if wanted else f"{floor.floor_gbs:.1f} GB/s ({floor.how})" if floor else "a floor"
+    how = (
+        f"{wanted.gbs:.1f} GB/s, by the intent: {wanted.reason}"
+        if wanted
+        else f"{floor.floor_gbs:.1f} GB/s ({floor.how})"
+        if floor
+        else "a floor"
+    )
     if proof.status != PASS:
         why = "No figure counts without the proof of its network; see the other findings of this run."
         return (Finding(check, subject, UNKNOWN, "not proven", how, why, "Mend what these name, and run it again."),)
     figure = pick_figure(log, run, proof)
     if figure is None:
         why = f"No message has {LEAST_BYTES >> 30} GiB or more, and smaller ones don't fill the links."
-        return (Finding(check, subject, UNKNOWN, "small messages alone", how, why, "Run it up to 8 GiB (-e 8G), as far as the GPUs' memory goes."),)
-    measured = f"{figure.bus_gbs:.1f} GB/s with {figure.size_bytes / (1 << 30):g} GiB" + (f", {figure.choice.algorithm}" if figure.choice else "")
+        return (
+            Finding(
+                check,
+                subject,
+                UNKNOWN,
+                "small messages alone",
+                how,
+                why,
+                "Run it up to 8 GiB (-e 8G), as far as the GPUs' memory goes.",
+            ),
+        )
+    measured = f"{figure.bus_gbs:.1f} GB/s with {figure.size_bytes / (1 << 30):g} GiB" + (
+        f", {figure.choice.algorithm}" if figure.choice else ""
+    )
     if asked is None:
         why = "No formula is known for this collective and algorithm."
-        return (Finding(check, subject, UNKNOWN, measured, how, why, "Say what is expected, with a reason: expected_busbw."),)
+        return (
+            Finding(
+                check, subject, UNKNOWN, measured, how, why, "Say what is expected, with a reason: expected_busbw."
+            ),
+        )
     if floor is not None and figure.bus_gbs > _ABOVE * floor.most_gbs:
-        why = f"The links carry {floor.most_gbs:.1f} GB/s: part of it went another way, the values are wrong, or the rails were busy when they were measured."
-        remedy = "See #wrong, NCCL_MNNVL_ENABLE and the ways of the channels; measure the rails again on an idle fabric."
+        why = (
+            f"The links carry {floor.most_gbs:.1f} GB/s: part of it went another way, the values are wrong, or the"
+            " rails were busy when they were measured."
+        )
+        remedy = (
+            "See #wrong, NCCL_MNNVL_ENABLE and the ways of the channels; measure the rails again on an idle fabric."
+        )
         return (Finding(check, subject, UNKNOWN, measured, how, why, remedy),)
     if figure.bus_gbs >= asked:
         return (ok(check, subject, measured, how),)
     own, _silent = cut_to_run(log, run, group_by_process(log))
     causes = find_causes(subject, own, figure.choice, seen)
     why = f"{figure.bus_gbs / asked:.0%} of what the links of this cluster allow. {causes[0].why}"
-    remedy = causes[0].remedy + (f" {len(causes) - 1} more may be the cause: collectives.cause." if len(causes) > 1 else "")
+    remedy = causes[0].remedy + (
+        f" {len(causes) - 1} more may be the cause: collectives.cause." if len(causes) > 1 else ""
+    )
     return (Finding(check, subject, FAIL, measured, how, why, remedy), *causes)
 
 
-def judge_inside(figures: typing.Mapping[str, Figure], wanted: typing.Optional[ExpectedBusbw] = None) -> typing.Tuple[Finding, ...]:
-    """Return a finding on each node alone: by a floor of the intent, else by its like. NVLink and PCIe have no stage that would measure them.
+def judge_inside(
+    figures: typing.Mapping[str, Figure], wanted: typing.Optional[ExpectedBusbw] = None
+) -> tuple[Finding, ...]:
+    """Return a finding on each node alone: by a floor of the intent, else by its like. NVLink and PCIe have no stage
+    that would measure them.
 
     :param figures: proven ones, by node; all of one test
     """
-    check, usual = "collectives.inside", statistics.median(figure.bus_gbs for figure in figures.values()) if figures else 0.0
+    check, usual = (
+        "collectives.inside",
+        statistics.median(figure.bus_gbs for figure in figures.values()) if figures else 0.0,
+    )
     asked = wanted.gbs if wanted else _LIKE * usual
-    how = f"{asked:.1f} GB/s, by the intent: {wanted.reason}" if wanted else f"{asked:.1f} GB/s ({_LIKE:g} of the median of {len(figures)} nodes)"
+    how = (
+        f"{asked:.1f} GB/s, by the intent: {wanted.reason}"
+        if wanted
+        else f"{asked:.1f} GB/s ({_LIKE:g} of the median of {len(figures)} nodes)"
+    )
     findings = []
     for node, figure in figures.items():
         measured = f"{figure.bus_gbs:.1f} GB/s with {figure.size_bytes / (1 << 30):g} GiB"
         if figure.bus_gbs < asked:
-            why = "The GPUs of this node exchange data slower than those of the others, before any network: an NVLink, a throttled GPU, or another topology."
-            remedy = "See nvidia-smi nvlink -s, nvidia-smi -q -d PERFORMANCE and nvidia-smi topo -m of this node beside another one."
+            why = (
+                "The GPUs of this node exchange data slower than those of the others, before any network: an NVLink, a"
+                " throttled GPU, or another topology."
+            )
+            remedy = (
+                "See nvidia-smi nvlink -s, nvidia-smi -q -d PERFORMANCE and nvidia-smi topo -m of this node beside"
+                " another one."
+            )
             findings.append(Finding(check, node, FAIL, measured, how, why, remedy))
         elif wanted is None and len(figures) < _SEVERAL:
             findings.append(ok(check, node, measured, f"nothing: {len(figures)} nodes are no measure for each other"))
