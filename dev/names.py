@@ -5,7 +5,6 @@ roles/*/meta/argument_specs.yml."""
 
 from __future__ import annotations
 
-
 import yaml
 
 from .steps import ROOT

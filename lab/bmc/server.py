@@ -499,84 +499,86 @@ class _Server(http.server.ThreadingHTTPServer):
             pass
 
 
+class _Handler(http.server.BaseHTTPRequestHandler):
+    bmc: BmcServer
+    protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        self.bmc.connections += 1
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def do_GET(self) -> None:
+        self._do(lambda _body: self.bmc.get(self.path))
+
+    def do_PATCH(self) -> None:
+        self._do(lambda body: self.bmc.patch(self.path, body, self.headers.get("If-Match")))
+
+    def do_POST(self) -> None:
+        self._do(lambda body: self.bmc.post(self.path, body))
+
+    def _do(self, work: typing.Callable[[typing.Any], Answer]) -> None:
+        body = self._body()
+        fault = self.bmc.fault(self.command, self.path)
+        time.sleep(self.bmc.latency)
+        if fault and fault.reached:
+            fault.reached.set()
+        if fault and fault.gate:
+            fault.gate.wait(30)
+        if fault and fault.drop:
+            if fault.late:
+                work(body)
+            self.close_connection = True
+        elif fault and fault.drip:
+            self._drip()
+        elif not self.bmc.knows(self.headers):
+            self._say(self.bmc.message(401, "AccessDenied"))
+        elif fault and not fault.gate:
+            answer = self.bmc.message(fault.status, "Fault")
+            self._say(answer if fault.body is None else Answer(fault.status, fault.body), fault.headers, fault.cut)
+        else:
+            self._say(work(body))
+
+    def _body(self) -> typing.Any:
+        try:
+            return json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"null")
+        except ValueError:
+            return None
+
+    def _say(self, answer: Answer, more: Headers = (), cut: typing.Optional[int] = None) -> None:
+        body = (
+            answer.body
+            if isinstance(answer.body, bytes)
+            else b""
+            if answer.body is None
+            else json.dumps(answer.body).encode()
+        )
+        self.send_response(answer.status)
+        for name, value in (*answer.headers, *more):
+            self.send_header(name, value)
+        if answer.status != 204:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[:cut])
+        self.close_connection = self.close_connection or cut is not None
+
+    def _drip(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "1000000")
+        self.end_headers()
+        try:
+            while True:
+                self.wfile.write(b" ")
+                time.sleep(0.02)
+        except OSError:
+            self.close_connection = True
+
+    def log_message(self, format: str, *arguments: typing.Any) -> None:
+        """Who wants to know asks ``asked``."""
+
+
 def _handler(bmc: BmcServer) -> type[http.server.BaseHTTPRequestHandler]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def setup(self) -> None:
-            super().setup()
-            bmc.connections += 1
-            self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-        def do_GET(self) -> None:
-            self._do(lambda _body: bmc.get(self.path))
-
-        def do_PATCH(self) -> None:
-            self._do(lambda body: bmc.patch(self.path, body, self.headers.get("If-Match")))
-
-        def do_POST(self) -> None:
-            self._do(lambda body: bmc.post(self.path, body))
-
-        def _do(self, work: typing.Callable[[typing.Any], Answer]) -> None:
-            body = self._body()
-            fault = bmc.fault(self.command, self.path)
-            time.sleep(bmc.latency)
-            if fault and fault.reached:
-                fault.reached.set()
-            if fault and fault.gate:
-                fault.gate.wait(30)
-            if fault and fault.drop:
-                if fault.late:
-                    work(body)
-                self.close_connection = True
-            elif fault and fault.drip:
-                self._drip()
-            elif not bmc.knows(self.headers):
-                self._say(bmc.message(401, "AccessDenied"))
-            elif fault and not fault.gate:
-                answer = bmc.message(fault.status, "Fault")
-                self._say(answer if fault.body is None else Answer(fault.status, fault.body), fault.headers, fault.cut)
-            else:
-                self._say(work(body))
-
-        def _body(self) -> typing.Any:
-            try:
-                return json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"null")
-            except ValueError:
-                return None
-
-        def _say(self, answer: Answer, more: Headers = (), cut: typing.Optional[int] = None) -> None:
-            body = (
-                answer.body
-                if isinstance(answer.body, bytes)
-                else b""
-                if answer.body is None
-                else json.dumps(answer.body).encode()
-            )
-            self.send_response(answer.status)
-            for name, value in (*answer.headers, *more):
-                self.send_header(name, value)
-            if answer.status != 204:
-                self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body[:cut])
-            self.close_connection = self.close_connection or cut is not None
-
-        def _drip(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", "1000000")
-            self.end_headers()
-            try:
-                while True:
-                    self.wfile.write(b" ")
-                    time.sleep(0.02)
-            except OSError:
-                self.close_connection = True
-
-        def log_message(self, format: str, *arguments: typing.Any) -> None:
-            """Who wants to know asks ``asked``."""
-
-    return Handler
+    return type("Handler", (_Handler,), {"bmc": bmc})
 
 
 def _plain(path: str) -> str:

@@ -70,7 +70,7 @@ def install_host_packages() -> None:
         )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def mirror() -> str:
     """Base address of the mirror in the host's own sources; apt takes a second of a processor to tell it.
 

@@ -29,7 +29,7 @@ def run_with_progress(
     """Run the module of an action plugin with the option ``progress_file``, and show each line that it writes there."""
     arguments = dict(action._task.args)
     # a file of this machine is of no use to a module on another one
-    if arguments.get("progress_file") or not getattr(action._connection, "transport", "") == "local":
+    if arguments.get("progress_file") or getattr(action._connection, "transport", "") != "local":
         return action._execute_module(module_name=module, module_args=arguments, task_vars=task_vars)
     # below Ansible's own folder, which goes when ansible-playbook ends, also when this process was killed before it
     handle, path = tempfile.mkstemp(prefix="linerate-progress-", dir=constants.DEFAULT_LOCAL_TMP)

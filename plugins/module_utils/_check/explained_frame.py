@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-
 from .._model.explanation import Explanation
 from .._model.kernel_arguments import DROP_IN, RECORD
 

@@ -119,7 +119,7 @@ def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
 Loader = typing.Callable[[typing.Any], typing.Any]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _fast(cls: typing.Any) -> Loader:
     """What loads data as this type, or raises whatever comes."""
     origin = typing.get_origin(cls)
@@ -334,7 +334,7 @@ def _unread(*_arguments: typing.Any) -> typing.Any:
     raise Unread
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _partial_class(cls: typing.Any, unread: frozenset[str]) -> typing.Any:
     return type(
         cls.__name__, (cls,), {"__eq__": _unread, "__hash__": _unread, **dict.fromkeys(unread, property(_unread))}
@@ -355,35 +355,11 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadEr
             return _collect_option(options, data, path, problems)
         return _collect(options[0], data, path, problems)
     if origin is typing.Literal:
-        if data in arguments:
-            return data
-        allowed = ", ".join(str(argument) for argument in arguments)
-        problems.append(LoadError(path, f"'{data}'", f"one of: {allowed}{nearest(str(data), map(str, arguments))}"))
-        return _HOLE
+        return _collect_literal(arguments, data, path, problems)
     if origin is typing.Annotated:
         return _collect_formed(arguments[0], arguments[1], data, path, problems)
     if origin is tuple:
-        if not isinstance(data, (list, tuple)):
-            problems.append(LoadError(path, _seen(data), "a list"))
-            return _HOLE
-        items = tuple(
-            [_collect_item(arguments[0], item, f"{path}[{index}]", problems) for index, item in enumerate(data)]
-        )
-        if any(item is _HOLE for item in items):
-            return _HOLE
-        with contextlib.suppress(Unread):
-            number = find_second(keys_of(arguments[0]), items)
-            if number is not None:
-                about = ", ".join(keys_of(arguments[0]))
-                problems.append(
-                    LoadError(
-                        f"{path}[{number}]",
-                        "an entry about what an earlier one is about",
-                        f"one entry for each {about}",
-                    )
-                )
-                return _HOLE
-        return items
+        return _collect_tuple(arguments[0], data, path, problems)
     if origin is dict:
         return _collect_dict(arguments, data, path, problems)
     if is_observed(cls):
@@ -395,6 +371,40 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadEr
     except LoadError as error:
         problems.append(error)
         return _HOLE
+
+
+def _collect_literal(
+    allowed: tuple[typing.Any, ...], data: typing.Any, path: str, problems: list[LoadError]
+) -> typing.Any:
+    """A value out of a closed list, or ``_HOLE``."""
+    if data in allowed:
+        return data
+    words = ", ".join(str(word) for word in allowed)
+    problems.append(LoadError(path, f"'{data}'", f"one of: {words}{nearest(str(data), map(str, allowed))}"))
+    return _HOLE
+
+
+def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
+    """The items of a list, or ``_HOLE`` where one is wrong, or is about what an earlier one is about."""
+    if not isinstance(data, (list, tuple)):
+        problems.append(LoadError(path, _seen(data), "a list"))
+        return _HOLE
+    items = tuple([_collect_item(of_items, item, f"{path}[{index}]", problems) for index, item in enumerate(data)])
+    if any(item is _HOLE for item in items):
+        return _HOLE
+    with contextlib.suppress(Unread):
+        number = find_second(keys_of(of_items), items)
+        if number is not None:
+            about = ", ".join(keys_of(of_items))
+            problems.append(
+                LoadError(
+                    f"{path}[{number}]",
+                    "an entry about what an earlier one is about",
+                    f"one entry for each {about}",
+                )
+            )
+            return _HOLE
+    return items
 
 
 def _options(cls: typing.Any) -> tuple[typing.Any, ...]:
@@ -520,12 +530,12 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: l
     )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _names(cls: typing.Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _hints(cls: typing.Any) -> dict[str, typing.Any]:
     """Its field types; reading them out of the annotations is slow, and a topology has a hundred thousand records."""
     return typing.get_type_hints(cls, include_extras=True)

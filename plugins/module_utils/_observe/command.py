@@ -8,6 +8,7 @@ A program that runs too long, or prints too much, is ended with all that it star
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
 import re
@@ -156,10 +157,8 @@ def _read(
                 break
         has_ended = not selector.get_map()
     if has_ended and not overflowed:
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             rc = process.wait(max(0.0, end - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            pass
     if rc is None:
         _end_session(process.pid)
     # each is let go as soon as it is decoded
@@ -170,10 +169,8 @@ def _read(
 def _end_session(leader: int) -> None:
     """End the program and its children. SIGKILL at once: the diagnostics hold nothing that needs an orderly end, and
     some ignore SIGTERM."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 Job = typing.TypeVar("Job")

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-
 from .._model.bandwidth import BandwidthFacts, Earlier, EarlierPair, PairKey
 from .._model.facts import RunStart
 from .._model.load import load

@@ -296,10 +296,7 @@ def _without_secrets(name: str, raw: bytes) -> bytes:
     """The file as it is, unless there is a secret in it."""
     text = raw.decode("utf-8", errors="backslashreplace")
     lines = text.splitlines(keepends=True) if name.endswith(".jsonl") else [text]
-    if name.endswith((".json", ".jsonl")):
-        clean = "".join(map(_clean_json, lines))
-    else:
-        clean = redact_text(text)
+    clean = "".join(map(_clean_json, lines)) if name.endswith((".json", ".jsonl")) else redact_text(text)
     return raw if clean == text else clean.encode("utf-8")
 
 

@@ -188,10 +188,8 @@ def _marked() -> dict[int, str]:
 
 
 def _signal(pid: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-
 from .._model.firmware import NicDevice, NicDevices, NicTemplate
 from .._model.marks import LABEL, MANAGER
 from .._parse.kubernetes.nic_configuration_operator import nic_device, nic_template

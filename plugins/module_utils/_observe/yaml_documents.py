@@ -69,7 +69,7 @@ def has_libyaml() -> bool:
     return hasattr(yaml, "CSafeLoader")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _with_text_keys(loader: typing.Any) -> typing.Any:
     """Return a loader that takes each key of a mapping as the text that is written there, as a JSON object has it, and
     refuses a key that is no scalar.

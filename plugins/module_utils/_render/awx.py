@@ -19,8 +19,8 @@ from .awx_templates import survey, templates, way
 _APPROVE = "Read the output of the job before this one: what would be made, and which nodes would drain or reboot."
 
 _TOLD = "(job.artifacts.linerate_rdma | default({}))"
-_MESSAGE = "{{ job.name }}: {{ %s.summary | default(job.status) }} {{ url }}" % _TOLD
-_BODY = "{{ %s | tojson }}" % _TOLD
+_MESSAGE = "{{ job.name }}: {{ " + _TOLD + ".summary | default(job.status) }} {{ url }}"
+_BODY = "{{ " + _TOLD + " | tojson }}"
 _WAITS = "{{ {'approval': approval_node_name, 'plan': job.description} | tojson }}"
 _ANSWERED = "{{ {'approval': approval_status} | tojson }}"
 
@@ -129,7 +129,7 @@ def _login(token: str) -> list[Data]:
 
 
 def _credential_type(name: str, about: str, fields: list[Data], environment: typing.Mapping[str, str]) -> AwxObject:
-    injectors = {"env": {variable: "{{ %s | default('') }}" % field for field, variable in environment.items()}}
+    injectors = {"env": {variable: "{{ " + field + " | default('') }}" for field, variable in environment.items()}}
     return _made("credential_type", name, about, kind="cloud", inputs={"fields": fields}, injectors=injectors)
 
 
@@ -143,7 +143,7 @@ def _notification(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
     }
     answered = {
         state: {
-            "message": "{{ approval_node_name }}: %s {{ workflow_url }}" % state.replace("_", " "),
+            "message": "{{ approval_node_name }}: " + state.replace("_", " ") + " {{ workflow_url }}",
             "body": _ANSWERED,
         }
         for state in ("approved", "denied", "timed_out")

@@ -193,7 +193,8 @@ def _bandwidth(report: Report) -> tuple[Samples, Samples]:
 
 
 def _labels(labels: typing.Mapping[str, str]) -> str:
-    return "{%s}" % ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) if labels else ""
+    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    return "{" + pairs + "}" if labels else ""
 
 
 def _escaped(text: str) -> str:

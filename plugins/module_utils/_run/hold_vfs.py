@@ -5,7 +5,6 @@ it."""
 
 from __future__ import annotations
 
-
 from .._model.bandwidth import RdmaPod
 from .pods import Plan, Pods, workers
 

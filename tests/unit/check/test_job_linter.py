@@ -151,9 +151,10 @@ def against_schema(node: typing.Any, schema: typing.Any, path: str = "spec") -> 
     elif isinstance(schema, list):
         for index, child in enumerate(node if isinstance(node, list) else [None]):
             yield from against_schema(child, schema[0], f"{path}[{index}]")
-    elif schema not in ("any", "int-or-string", {"string": str, "integer": int, "boolean": bool}.get(schema)):
-        if not isinstance(node, {"string": str, "integer": int, "boolean": bool}[schema]):
-            yield path
+    elif schema not in ("any", "int-or-string") and not isinstance(
+        node, {"string": str, "integer": int, "boolean": bool}[schema]
+    ):
+        yield path
 
 
 def reaches(

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.host_names import host_of, owners
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.layouts import families, numbers
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.partitions import apart

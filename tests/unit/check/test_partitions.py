@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import partitions

@@ -5,7 +5,6 @@ machine has."""
 
 from __future__ import annotations
 
-
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims, Identity
 
 #: as a kubelet tells the machine ID of the operating system in place of a UUID

@@ -182,11 +182,11 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
     variables = {
         # in the place of the lookup, which asks the environment for what these hold
         "operators_kubeconfig": str(ours),
-        **{"operators_helm_binary": str(helm), "operators_wanted": wanted, "operators_changes": []},
-        **{
-            "teardown_before": {"namespace": "ops", "configs": [], "release_stays": stays},
-            "teardown_olm": {"namespaces": []},
-        },
+        "operators_helm_binary": str(helm),
+        "operators_wanted": wanted,
+        "operators_changes": [],
+        "teardown_before": {"namespace": "ops", "configs": [], "release_stays": stays},
+        "teardown_olm": {"namespaces": []},
         "teardown_sriov_release": "x",
     }
     facts = FactFolder(str(tmp_path / "report"), RUN)
@@ -194,7 +194,8 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
     leases.write_kubeconfig(leases.url, tmp_path, "x")
     hold: list[dict[str, typing.Any]] = [{"linerate.rdma.cluster_lease": {}}] if holds else []
     play = {
-        **{"hosts": "localhost", "gather_facts": False},
+        "hosts": "localhost",
+        "gather_facts": False,
         "module_defaults": {
             "group/linerate.rdma.facts": {"facts_dir": facts.report_dir, "run": RUN},
             # the environment leads elsewhere

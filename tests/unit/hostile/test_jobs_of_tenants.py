@@ -5,6 +5,7 @@ are told apart, or named."""
 
 from __future__ import annotations
 
+import builtins
 import collections
 import dataclasses
 import json
@@ -50,7 +51,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.re
 from ansible_collections.linerate.rdma.tests.unit.check import job_world
 from ansible_collections.linerate.rdma.tests.unit.check import test_training as training
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
-import builtins
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
 Made = dict[str, typing.Any]

@@ -227,15 +227,15 @@ def doubtful(word: ast.expr) -> typing.Iterator[str]:
         yield from (name for branch in (word.value.body, word.value.orelse) for name in doubtful(ast.Starred(branch)))
     elif isinstance(word, ast.Starred) and isinstance(word.value, (ast.List, ast.Tuple)):
         yield from (name for part in word.value.elts for name in doubtful(part))
-    elif isinstance(word, ast.Call) and ast.unparse(word.func) in ("operand", "str", "command.require"):
-        return
     elif (
-        isinstance(word, ast.Starred)
-        and isinstance(word.value, ast.Call)
-        and ast.unparse(word.value.func) == "arguments"
+        (isinstance(word, ast.Call) and ast.unparse(word.func) in ("operand", "str", "command.require"))
+        or (
+            isinstance(word, ast.Starred)
+            and isinstance(word.value, ast.Call)
+            and ast.unparse(word.value.func) == "arguments"
+        )
+        or (isinstance(word, ast.JoinedStr) and isinstance(word.values[0], ast.Constant))
     ):
-        return
-    elif isinstance(word, ast.JoinedStr) and isinstance(word.values[0], ast.Constant):
         return
     elif not isinstance(word, ast.Constant):
         yield ast.unparse(word)

@@ -84,7 +84,7 @@ def is_free(hint: Hint) -> bool:
     return any(is_free(part) for part in typing.get_args(hint) if part is not Ellipsis)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def hints_of(cls: typing.Any) -> dict[str, Hint]:
     return typing.get_type_hints(cls, include_extras=True)
 

@@ -5,6 +5,7 @@ its namespace for that of the operator."""
 
 from __future__ import annotations
 
+import builtins
 import typing
 
 import pytest
@@ -18,7 +19,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
     Resource,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.stack import account_of, accounts_of
-import builtins
 
 
 class Api:

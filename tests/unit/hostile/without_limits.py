@@ -9,7 +9,6 @@ facts needs a limit in its annotation, or a line here.
 
 from __future__ import annotations
 
-
 from .free_text import fields_in
 
 #: by reason: class and its fields

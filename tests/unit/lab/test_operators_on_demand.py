@@ -116,7 +116,7 @@ def test_one_that_ends_at_its_start_is_told_with_its_last_words(monkeypatch: pyt
         def check(self, name: str) -> None:
             raise StepError(f"{name} has ended; its last output:\nno such kind", "see its log")
 
-    monkeypatch.setattr(nvidia_operator, "_definitions", lambda: [])
+    monkeypatch.setattr(nvidia_operator, "_definitions", list)
     monkeypatch.setattr(nvidia_operator, "sources", pathlib.Path)
     monkeypatch.setattr(gotools, "binary", pathlib.Path)
     for name in ("apply", "client"):

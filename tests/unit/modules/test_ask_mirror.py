@@ -99,7 +99,7 @@ def test_all_is_there(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
         f"{CHART}:1.6.0",
         "quay.io/site/sriov-network-operator-chart:1",
     }
-    assert look(site, capsys, **{"_ansible_check_mode": True})["mirror"] == result["mirror"]
+    assert look(site, capsys, _ansible_check_mode=True)["mirror"] == result["mirror"]
 
 
 def test_what_is_missing_is_named_and_is_there_once_it_was_put(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,7 +151,7 @@ def test_each_way_to_a_bmc_and_no_secret_anywhere(
             "by-template": {
                 **at,
                 "rdma_bmc_address": "{{ 'local' ~ 'host' }}",
-                "rdma_bmc_port": "{{ 1 * %d }}" % good.port,
+                "rdma_bmc_port": "{{ 1 * " + str(good.port) + " }}",
                 "rdma_bmc_token": TOKEN,
             },
             "closed": {**at, "rdma_bmc_port": closed.getsockname()[1]},

@@ -328,7 +328,7 @@ def test_leftovers_are_told_where_they_are_asked_for(
 @pytest.mark.parametrize("name", MODULES)
 def test_declared_check_mode_is_the_module_s(name: str) -> None:
     module = importlib.import_module(f"ansible_collections.linerate.rdma.plugins.modules.{name}")
-    assert "supports_check_mode=True" in (source := open(str(module.__file__), encoding="utf-8").read())
+    assert "supports_check_mode=True" in (source := pathlib.Path(str(module.__file__)).read_text(encoding="utf-8"))
     shared = ("linerate.rdma._attributes.reads", "linerate.rdma._attributes.changes")
     assert any(fragment in source for fragment in shared) or re.search(
         r"check_mode:\n    description: .*\n    support: full", source

@@ -5,6 +5,7 @@ maps."""
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import json
 import pathlib
@@ -30,7 +31,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import read_documents
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import COMPUTE, JOB, ROCE, definition, objects
 from ansible_collections.linerate.rdma.tests.unit.check.test_job_stack import CEPH, CLUSTER, DEPLOYMENTS, LOCAL
-import builtins
 
 FILTERS = FilterModule().filters()
 MODULES = "ansible_collections.linerate.rdma.plugins.modules"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import builtins
 import typing
 import weakref
 
@@ -21,7 +22,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_opera
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import state_of_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
-import builtins
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 CONTAINER = {

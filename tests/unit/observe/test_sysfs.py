@@ -538,5 +538,5 @@ def test_whatever_the_files_hold_the_node_is_read(data: st.DataObject) -> None:
             )
         node = read(tree)
         # a function whose class is not understood may be a plain card: it is left out, and said
-        assert 0 < len(node.hcas) + len(node.errors)
+        assert len(node.hcas) + len(node.errors) > 0
         assert node.errors or not any(hca.unread for hca in node.hcas)

@@ -560,7 +560,7 @@ TEXT.update(
 
 def objects(name: str, kind: str) -> list[typing.Any]:
     data = yaml.safe_load((FIXTURES / "kubernetes" / name).read_text(encoding="utf-8"))
-    found = [item for item in (data["items"] if "items" in data else [data]) if item.get("kind") == kind]
+    found = [item for item in data.get("items", [data]) if item.get("kind") == kind]
     assert found, (name, kind)
     return found
 

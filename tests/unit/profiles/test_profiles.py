@@ -177,7 +177,7 @@ def is_item(path: str) -> bool:
 
 
 def test_each_profile_has_a_folder_a_row_of_rules_and_what_it_needs() -> None:
-    assert FOLDERS == sorted(PROFILES)
+    assert sorted(PROFILES) == FOLDERS
     assert sorted(RULES) == sorted(name for name, its in PROFILES.items() if not its.functions)
     assert sorted(RENDERERS) == sorted(name for name, its in PROFILES.items() if its.members)
     for its in PROFILES.values():

@@ -115,7 +115,7 @@ def _way(rail: int, bridge: str, address: str) -> str:
     return f"pci0000:{bus:02x} 0000:{bus:02x}:01.0 0000:{bus + 1:02x}:00.0 {bridge} {address}"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _tuning(rails: int) -> NodeTuning:
     world, each = World(rails=rails), range(rails)
     rows: dict[str, tuple[Reading, ...]] = {

@@ -110,7 +110,7 @@ class World:
         return (192.0 if self.slow - 1 in (client, server) and rail == 1 else 384.0) + 8 * noise
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _names(name: str, count: int) -> tuple[str, ...]:
     return tuple(f"{name}{number:0{len(str(count))}d}" for number in range(1, count + 1))
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import dataclasses
 import pathlib
@@ -34,7 +35,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_networ
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, Change, Parts, WatchFeed
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
-import builtins
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 POD = ClusterPod("db-0", "shop", "kl-a", {"app": "db"}, ("openshift.io/igbvf",), "StatefulSet")

@@ -154,7 +154,7 @@ def cases(
                 )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _fields() -> typing.Mapping[Source, typing.Any]:
     """Type of the field of the stages' ``Facts``, by where it comes from."""
     found: dict[Source, typing.Any] = {}

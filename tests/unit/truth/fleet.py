@@ -332,7 +332,7 @@ class Fleet:
         return TABLE[stage][0](**{field: seen[source] for field, source in SOURCES[stage].items() if source in seen})
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def healthy(shape: Shape) -> Fleet:
     """Made once: nobody changes it."""
     intent = parse_intent(fabrics_of(shape), [], cluster_of(shape))

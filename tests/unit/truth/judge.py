@@ -18,7 +18,7 @@ from .fleet import Fleet
 CLOSED, WARNED, SILENT = ORDER = ("closed", "warned", "silent")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def stages_of(source: typing.Any) -> tuple[str, ...]:
     """The stages that are judged by a fact."""
     return tuple(stage for stage in TABLE if source in SOURCES[stage].values())

@@ -57,7 +57,7 @@ def _source(stage: str, field: str) -> Source:
     return SOURCES[stage][field]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def site() -> tuple[Fleet, Hints]:
     """The fleet, and the types of the facts that only it has."""
     whole = healthy(SHAPE)
@@ -143,7 +143,7 @@ def _collectives(intent: Intent) -> CollectivesFacts:
     ).run()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def taken_back() -> tuple[Fleet, Hints]:
     """What a teardown with MachineConfigs leaves, and the types of its facts."""
     names = SHAPE.names

@@ -5,7 +5,6 @@ table.py."""
 
 from __future__ import annotations
 
-
 from .table import BROKEN, LESS, NUMBER, OTHER, Row
 
 _GONE = ("unread", "left out")

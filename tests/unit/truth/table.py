@@ -48,7 +48,7 @@ class Row:
         return [(case.kind, fact) for fact in self.facts if _pattern(fact).fullmatch(case.fact)]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _pattern(text: str) -> typing.Pattern[str]:
     return re.compile(re.escape(text).replace(r"\*", ".*"))
 

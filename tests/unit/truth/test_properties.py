@@ -36,7 +36,7 @@ Facts = typing.Mapping[Source, typing.Any]
 Said = list[tuple[str, str, str]]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def breaks_of(shape: Shape) -> tuple[Break, ...]:
     return tuple(cases(healthy(shape), "one"))
 

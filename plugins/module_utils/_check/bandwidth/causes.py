@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-
 from ..._model.bandwidth import LEFT_OUT
 from ..._model.intent import Fabric
 from ..._model.measuring import NAMESPACE, REFUSALS

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-
 from ..._model.explanation import Explanation
 
 _POD = "kubectl get pods -n linerate-measure -o wide"

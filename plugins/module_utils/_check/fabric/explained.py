@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-
 from ..._model.explanation import Explanation
 
 EXPLAINED: dict[str, Explanation] = {

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-
 from ..._model.findings import FAIL, Finding
 from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Membership

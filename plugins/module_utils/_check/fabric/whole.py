@@ -5,7 +5,6 @@ is missing, and nobody knows what."""
 
 from __future__ import annotations
 
-
 from ..._model.fabric import Topology
 from ..._model.findings import UNKNOWN, Finding
 from ..._model.intent import Fabric

@@ -87,7 +87,7 @@ def _needed(job: Workload, world: JobSurroundings) -> typing.Iterator[str]:
     amounts = {name for template in job.templates for container in template.containers for name in container.limits}
     requested = {request.full_name for template in job.templates for request in template.networks}
     kinds = {kind for item in world.attachments if item.name in requested for kind in item.kinds}
-    if any(name.startswith("nvidia.com/gpu") or name.startswith("nvidia.com/mig-") for name in amounts):
+    if any(name.startswith(("nvidia.com/gpu", "nvidia.com/mig-")) for name in amounts):
         yield "gpu-operator"
     if any(name.startswith("rdma/") for name in amounts):
         yield "network-operator"

@@ -174,9 +174,8 @@ def _shared_claim(one: Fabric, other: Fabric) -> str:
             not wide.pci
             and not wide.netdev
             and all(_takes(getattr(wide, key), getattr(narrow, key)) for key in ("vendor", "device"))
-        ):
-            if wide.subnet_manager in ((), ("any",)) or set(wide.subnet_manager) & set(narrow.subnet_manager):
-                return "the same HCAs"
+        ) and (wide.subnet_manager in ((), ("any",)) or set(wide.subnet_manager) & set(narrow.subnet_manager)):
+            return "the same HCAs"
     return ""
 
 

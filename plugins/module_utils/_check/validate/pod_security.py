@@ -19,8 +19,8 @@ from ..job.admission import NEEDS_PRIVILEGED
 
 _CHECK = "validate.pod_security"
 _BASELINE = f"{LABEL}=baseline or privileged"
-_OTHERWISE = "or jobs without IPC_LOCK, with {LABEL}=baseline and a raised limit of locked memory (rdma_cluster.host.memlock)".format(
-    LABEL=LABEL
+_OTHERWISE = (
+    f"or jobs without IPC_LOCK, with {LABEL}=baseline and a raised limit of locked memory (rdma_cluster.host.memlock)"
 )
 
 

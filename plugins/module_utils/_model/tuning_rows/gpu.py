@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-
 from .row import Row
 from .words import OTHER
 

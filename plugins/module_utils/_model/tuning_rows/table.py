@@ -11,7 +11,6 @@ and not judged.
 
 from __future__ import annotations
 
-
 from . import cpu, gpu, kernel, kubelet, memory, network, pci, roce
 from .row import Row
 

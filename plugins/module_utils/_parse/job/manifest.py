@@ -131,15 +131,13 @@ def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
             )
         if "Master" not in mapping_at(spec, "pytorchReplicaSpecs") and not spec.get("elasticPolicy"):
             return "Without a Master, and without an elasticPolicy, no pod is told where the others meet"
-    if kind == "TrainJob":
-        if not any(
-            _is_trainer(item)
-            for item in items_of(mapping_at(spec, "template", "spec"), "replicatedJobs", "its runtime")
-        ):
-            return (
-                f"No job of its runtime carries the label {_ANCESTOR}: trainer, so the trainer starts one pod and"
-                " passes over what the TrainJob says"
-            )
+    if kind == "TrainJob" and not any(
+        _is_trainer(item) for item in items_of(mapping_at(spec, "template", "spec"), "replicatedJobs", "its runtime")
+    ):
+        return (
+            f"No job of its runtime carries the label {_ANCESTOR}: trainer, so the trainer starts one pod and"
+            " passes over what the TrainJob says"
+        )
     if (
         kind == "TrainJob"
         and not [key for key in mapping_at(spec, "mlPolicy") if key != "numNodes"]

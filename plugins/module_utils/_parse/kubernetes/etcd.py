@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-
 from ..._model.control_plane import EtcdMember
 from .resource import Resource, items_of, mapping_at, name_of
 

@@ -55,7 +55,7 @@ class Judges:
         turns: _Counted,
         of_nodes: typing.Sequence[typing.Mapping[str, typing.Any]],
     ) -> Judgement:
-        own = tuple([field[name] if name in field else None for field in of_nodes])
+        own = tuple([field.get(name) for field in of_nodes])
         known = self._known.get((number, name))
         # Python looks first whether they are the same objects, as those of most nodes are
         if known is not None and own == known[0]:
